@@ -37,7 +37,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # What is compiled into the package, where there is a C compiler.
-NATIVE := src/wireglot/wire/_scan.c tools/release/build_hook.py
+NATIVE := src/wireglot_core/wire/_scan.c tools/release/build_hook.py
 
 # The package alone, for `make demo`.
 $(VENV)/.package: $(BIN)/python pyproject.toml constraints.txt $(NATIVE)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from clients.upstream import Exchange
 from tools.judges.oracle import Kind, Oracle, events, installed
 from wireglot.demo.service import DemoTarget, target_of
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 _KINDS: dict[str, Kind] = {"generate": "answer", "stream": "answer", "count": "count", "models": "models"}
 

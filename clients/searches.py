@@ -25,15 +25,15 @@ from clients.seat import Outcome, Seat
 from clients.servers import UPSTREAMS, DidNotStart, gateway
 from tools.search_double import SearchDouble
 from wireglot.demo.service import target_of
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Part, Text, ToolCall, ToolResult
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.request import Request, Tool
-from wireglot.ir.stream import unfold
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Recorded
-from wireglot.wire.json import decode, encode, encode_text
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Part, Text, ToolCall, ToolResult
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.ir.stream import unfold
+from wireglot_core.wire.json import decode, encode, encode_text
 
 RUNS = HERE / ".runs" / "searches"
 NAMES = ("claude-code", "codex", "codex-unknown", "codex-built-in", "gemini-cli")

@@ -32,7 +32,7 @@ from clients.run import Address, one
 from clients.servers import DidNotStart, gateway
 from clients.upstream import Upstream
 from wireglot import DialectName, dialect_name, translate_request
-from wireglot.ir.errors import WireglotError
+from wireglot_core.ir.errors import WireglotError
 
 RUNS = HERE / ".watched"
 SEEN = HERE / "seen"

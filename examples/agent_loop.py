@@ -15,9 +15,9 @@ import urllib.request
 from pathlib import Path
 
 from wireglot.history import Asked, Assistant, Call, History, Tool
-from wireglot.providers.endpoints import endpoint
-from wireglot.providers.spec import ProviderSpec, provider
 from wireglot.testing.scripted_upstream import ScriptedUpstream
+from wireglot_core.providers.endpoints import endpoint
+from wireglot_core.providers.spec import ProviderSpec, provider
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 TOOLS = [Tool("list_files", "List a folder.", SCHEMA), Tool("read_file", "Read a text file.", SCHEMA)]

@@ -28,7 +28,7 @@ settings.register_profile(
 )
 settings.register_profile("deep", settings.get_profile("ci"), derandomize=False, max_examples=2000)
 if os.environ.get("WIREGLOT_PURE"):
-    sys.modules["wireglot.wire._scan"] = None  # type: ignore[assignment]  # None makes its import fail
+    sys.modules["wireglot_core.wire._scan"] = None  # type: ignore[assignment]  # None makes its import fail
 
 settings.load_profile("deep" if os.environ.get("WIREGLOT_DEEP") else "ci")
 

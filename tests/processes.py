@@ -41,9 +41,9 @@ _DIALECTS: Final = ("anthropic", "gemini", "gemini_interactions", "ollama", "ope
 _LOADED: Final = (
     "encodings.idna",
     "uvloop",
-    *(f"wireglot.dialects.{name}.dialect" for name in _DIALECTS),
-    "wireglot.dialects.anthropic.cloud_form",
-    "wireglot.dialects.gemini.assist",
+    *(f"wireglot_core.dialects.{name}.dialect" for name in _DIALECTS),
+    "wireglot_core.dialects.anthropic.cloud_form",
+    "wireglot_core.dialects.gemini.assist",
     "wireglot.cli.parser",
     "wireglot.cli.inspect",
     "wireglot.cli.run.gateway",

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 
 def recordings(path: Path, limit: int | None = None) -> Iterator[dict[str, Any]]:

@@ -6,11 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Reasoning, Text, ToolCall
-from wireglot.ir.outcome import Stop, Usage
-from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Reasoning, Text, ToolCall
+from wireglot_core.ir.outcome import Stop, Usage
+from wireglot_core.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
 
 
 def frames_of(name: str, events: list[Event]) -> list[bytes]:

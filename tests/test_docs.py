@@ -18,9 +18,6 @@ from tools.generate_docs import stale
 from wireglot.cli.entry import PURE
 from wireglot.cli.parser import build_parser
 from wireglot.cli.process_setup import DEBUGGABLE
-from wireglot.dialects.gemini import assist
-from wireglot.dialects.gemini.surface import VERBS
-from wireglot.dialects.registry import surface, surfaces
 from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
 from wireglot.gateway.config.table import Undeclared
 from wireglot.gateway.entry import routes
@@ -29,11 +26,14 @@ from wireglot.gateway.observe.log import JsonLines
 from wireglot.gateway.observe.record import Record
 from wireglot.http.application import Head
 from wireglot.http.redaction import Redactor
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Usage
-from wireglot.ir.purpose import RequestFacts
-from wireglot.providers.spec import names, provider
-from wireglot.wire.json import decode
+from wireglot_core.dialects.gemini import assist
+from wireglot_core.dialects.gemini.surface import VERBS
+from wireglot_core.dialects.registry import surface, surfaces
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.ir.purpose import RequestFacts
+from wireglot_core.providers.spec import names, provider
+from wireglot_core.wire.json import decode
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -363,7 +363,7 @@ def test_layers_are_drawn_without_what_is_optional_and_not_there():
         "type": "layers",
         "layers": [
             "(wireglot.cli) | (wireglot.nowhere)",
-            "wireglot.wire : wireglot.ir",
+            "wireglot_core.wire : wireglot_core.ir",
             "(wireglot.nothing)",
         ],
     }
@@ -435,7 +435,7 @@ def test_how_much_the_journal_holds_is_reported_once():
 )
 def test_every_source_file_that_a_page_for_developers_names_exists(page: str) -> None:
     named = set(re.findall(r"`([\w.-]+(?:/[\w.-]+)+\.py)`", (ROOT / page).read_text(encoding="utf-8")))
-    folders = (ROOT, ROOT / "src" / "wireglot")
+    folders = (ROOT, ROOT / "src" / "wireglot", ROOT / "src" / "wireglot_core")
     gone = [
         name for name in named if "NAME" not in name and not any((each / name).is_file() for each in folders)
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wireglot.extras import install_hint
+from wireglot_core.extras import install_hint
 
 ALONE = """
 import sys
@@ -63,8 +63,8 @@ def test_several_threads_may_be_the_first_to_translate():
         """
 import threading
 import wireglot
-from wireglot.traces.target import target_of
-from wireglot.traces.trace import Attempt
+from wireglot_core.traces.target import target_of
+from wireglot_core.traces.trace import Attempt
 
 sys.setswitchinterval(1e-6)
 request = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}

@@ -1,4 +1,4 @@
-"""The house rules that no other tool knows, over all files of src/wireglot; some over all files of Python."""
+"""The house rules that no other tool knows, over all files of src; some over all files of Python."""
 
 import ast
 import re
@@ -16,17 +16,17 @@ from tools.structure import (
     nodes_of,
     shortest_circle,
 )
-from wireglot.dialects.registry import NAMES
-from wireglot.ir.grades import GRADES
-from wireglot.ir.loss import Feature
+from wireglot_core.dialects.registry import NAMES
+from wireglot_core.ir.grades import GRADES
+from wireglot_core.ir.loss import Feature
 
 MAX_POSITIONAL = 5
 MAX_ARGUMENTS = 30
 GATEWAY_MAY_IMPORT = (
-    "wireglot.dialects.argument_stream",
-    "wireglot.dialects.base",
-    "wireglot.dialects.paths",
-    "wireglot.dialects.registry",
+    "wireglot_core.dialects.argument_stream",
+    "wireglot_core.dialects.base",
+    "wireglot_core.dialects.paths",
+    "wireglot_core.dialects.registry",
 )
 
 
@@ -54,13 +54,13 @@ def test_imports_for_types_and_inside_functions_count():
 if TYPE_CHECKING:
     from wireglot.gateway import app
 def work():
-    import wireglot.translate
+    import wireglot_core.translate
     from . import near
     from ..above import thing
 """
     module = Module("wireglot.some.module", SOURCES / "wireglot" / "some" / "module.py", nodes_of(text))
     assert set(imported(module)) == {
-        "wireglot.gateway.app", "wireglot.translate", "wireglot.some.near", "wireglot.above.thing"
+        "wireglot.gateway.app", "wireglot_core.translate", "wireglot.some.near", "wireglot.above.thing"
     }  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def test_the_gateway_imports_what_dialects_have_in_common_and_no_dialect():
         f"{module.file}: {target}"
         for module in gateway()
         for target in graph[module.name]
-        if target.startswith("wireglot.dialects") and target not in GATEWAY_MAY_IMPORT
+        if target.startswith("wireglot_core.dialects") and target not in GATEWAY_MAY_IMPORT
     }
     assert not found
 
@@ -160,7 +160,7 @@ def test_what_is_called_for_a_request_is_called_with_few_names():
     found = {
         f"{module.file}:{call.lineno}"
         for name, module in modules().items()
-        if name.partition("wireglot.")[2].partition(".")[0] in rooms and ".config." not in name
+        if name.partition(".")[2].partition(".")[0] in rooms and ".config." not in name
         for function in module.nodes
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for call in ast.walk(function)
@@ -240,7 +240,7 @@ def test_types_that_threads_share_are_built_at_import():
     """msgspec 0.22 ends the process where one thread uses a type that another has only begun to build."""
     found = []
     for name, module in modules().items():
-        if not name.startswith(tuple(f"wireglot.{package}" for package in THREADED)):
+        if not name.partition(".")[2].startswith(THREADED):
             continue
         calls = [node for node in module.nodes if isinstance(node, ast.Call)]
         ready = {ast.unparse(call.args[0]) for call in calls if _called(call.func) == "Decoder" and call.args}

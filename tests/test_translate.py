@@ -9,8 +9,8 @@ import pytest
 
 import wireglot
 from tests.tiers import rows
-from wireglot.dialects.registry import OwnDialect, UnknownDialect
-from wireglot.providers.spec import UnknownProvider
+from wireglot_core.dialects.registry import OwnDialect, UnknownDialect
+from wireglot_core.providers.spec import UnknownProvider
 
 ASKED: dict[str, Any] = {
     "model": "claude-sonnet-4-5",

@@ -12,14 +12,14 @@ import wireglot
 from tests.dialects import acme
 from tests.tiers import rows
 from wireglot import Context, StreamTranslator, translate_request, translate_response
-from wireglot.dialects.envelope import unseal
-from wireglot.dialects.registry import register, unregister
-from wireglot.ir.content import Message, Text
-from wireglot.ir.loss import Loss
-from wireglot.ir.request import Request, Sampling
-from wireglot.providers.fit.fit import Fitter
-from wireglot.providers.spec import limits_for
-from wireglot.translate import NO_MODEL, plan, refuse_losses
+from wireglot_core.dialects.envelope import unseal
+from wireglot_core.dialects.registry import register, unregister
+from wireglot_core.ir.content import Message, Text
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.request import Request, Sampling
+from wireglot_core.providers.fit.fit import Fitter
+from wireglot_core.providers.spec import limits_for
+from wireglot_core.translate import NO_MODEL, plan, refuse_losses
 
 ASKED: dict[str, Any] = {
     "model": "claude-sonnet-4-5",

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import get_args
 
 import wireglot
-from wireglot.dialects import registry
+from wireglot_core.dialects import registry
 
 PROGRAM = """
 import wireglot
 from wireglot import kimi
-from wireglot.dialects.registry import register
+from wireglot_core.dialects.registry import register
 
 out = wireglot.translate_request({}, source="anthropic", target="gemini", model="m")
 body: dict[str, object] = out.value

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tools.blocks import table
-from tools.structure import Module, broad_excepts, modules
+from tools.structure import PACKAGES, Module, broad_excepts, modules
 
 _PROJECT = Path(__file__).parents[1] / "pyproject.toml"
-_PACKAGE = "wireglot"
+_TOP = "wireglot"
+"""Names of its packages are short; those of the core begin with `wireglot_core`."""
 _HEADS = ("module", "purpose")
 
 
@@ -28,7 +29,7 @@ def modules_page() -> Iterator[str]:
     """Every module with the first paragraph of its docstring, and every broad `except`."""
     yield "# Modules"
     yield ""
-    yield "Every module of `src/wireglot`, described by its own docstring."
+    yield "Every module of `wireglot` and `wireglot_core`, described by its own docstring."
     yield "[Architecture](../architecture.md) explains how they work together."
     for text in package_sections(_contracts()):
         yield ""
@@ -108,7 +109,7 @@ def _layer(layer: str, container: str) -> list[str]:
 
 
 def _short(module: str) -> str:
-    return module.removeprefix(f"{_PACKAGE}.")
+    return module.removeprefix(f"{_TOP}.")
 
 
 def _listed(names: list[str]) -> str:
@@ -119,7 +120,7 @@ def _listed(names: list[str]) -> str:
 
 
 def package_sections(contracts: list[dict[str, Any]]) -> Iterator[str]:
-    """A heading and a table for each package below `wireglot`, from the top layer down."""
+    """A heading and a table for each package, from the top layer down."""
     for package in _packages(contracts):
         prefix = f"{package.name}."
         inside = [module for module in modules().values() if module.name.startswith(prefix)]
@@ -135,18 +136,18 @@ def package_sections(contracts: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _packages(contracts: list[dict[str, Any]]) -> list[Module]:
-    """The packages below `wireglot`, from the top layer down."""
+    """The packages below `wireglot`, then those of the core, from the top layer down."""
     layers = list(_layered(contracts))
     order = {name: place for place, name in reversed(list(enumerate(layers)))}
     found = [module for module in modules().values() if _depth(module) == 1 and module.is_package]
-    return sorted(found, key=lambda module: (order.get(_short(module.name), len(layers)), module.name))
+    return sorted(found, key=lambda module: (order.get(module.name, len(layers)), module.name))
 
 
 def _layered(contracts: list[dict[str, Any]]) -> Iterator[str]:
     for contract in contracts:
-        if contract["type"] == "layers" and contract.get("containers", [_PACKAGE]) == [_PACKAGE]:
+        if contract["type"] == "layers" and contract["containers"][0] in PACKAGES:
             for layer in contract["layers"]:
-                yield from re.findall(r"[\w.]+", layer)
+                yield from (f"{contract['containers'][0]}.{name}" for name in re.findall(r"[\w.]+", layer))
 
 
 def _row(module: Module, package: Module) -> tuple[str, str]:

@@ -36,8 +36,8 @@ from wireglot.gateway.settings import (
 )
 from wireglot.http.retry import RetryPolicy
 from wireglot.http.transport import Timeouts
-from wireglot.providers.list_price import Price
 from wireglot.stores.records import MICRO, KeyQuotas
+from wireglot_core.providers.list_price import Price
 
 STRUCTS: Final[dict[str, tuple[type[Struct], ...]]] = {
     "top": (Settings,),

@@ -14,10 +14,10 @@ from typing import Final
 
 from tools.structure import Module, modules
 from wireglot.gateway.errors import _CLASSES, QUOTA
-from wireglot.http.failures import _OUTCOMES
-from wireglot.ir.errors import MODEL_DENIED
+from wireglot_core.ir.errors import MODEL_DENIED
+from wireglot_core.ir.failures import _OUTCOMES
 
-_ROOMS: Final = ("gateway/", "http/", "dialects/")
+_ROOMS: Final = ("gateway/", "http/", "dialects/", "ir/failures.py")
 _MAKERS: Final = {
     "RequestError": 2,
     "BadField": 2,
@@ -61,7 +61,7 @@ class Undocumented(Exception):
 def found_codes() -> set[str]:
     codes = {code for _, _, code in (*_CLASSES.values(), *_OUTCOMES.values()) if code} | {QUOTA, MODEL_DENIED}
     for module in modules().values():
-        if module.file.startswith(_ROOMS):
+        if module.inside.startswith(_ROOMS):
             codes.update(_codes_in(module))
     return codes
 

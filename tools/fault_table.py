@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from wireglot.gateway.errors import ErrorClass, RequestError, refusal
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"

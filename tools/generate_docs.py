@@ -33,10 +33,10 @@ from tools.http_api.page import page as http_page
 from tools.judges import results as judge_results
 from tools.sdk_fields.page import pages as field_pages
 from tools.site import navigation
-from wireglot.dialects import registry
-from wireglot.ir.grades import GRADE_MEANINGS, GRADES
-from wireglot.ir.loss import FEATURES
-from wireglot.plugins import load_dialects
+from wireglot_core.dialects import registry
+from wireglot_core.ir.grades import GRADE_MEANINGS, GRADES
+from wireglot_core.ir.loss import FEATURES
+from wireglot_core.plugins import load_dialects
 
 ROOT = Path(__file__).parents[1]
 _MARK = "<!-- Written by tools/generate_docs.py (`make docs`). Do not edit. -->"

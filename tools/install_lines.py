@@ -1,4 +1,4 @@
-"""How pages say that Wireglot is installed: by what `wireglot.extras.SOURCE` names."""
+"""How pages say that Wireglot is installed: by what `wireglot_core.extras.SOURCE` names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tools import page_shape
-from wireglot.extras import requirement
+from wireglot_core.extras import requirement
 
 _LINE: Final = re.compile(
     r"\b((?:pipx?|uv tool) install (?:--[\w-]+ |-e )*)('?)(?:wireglot|\.)(?:\[([\w,]+)\])?\2(?=[\s`),;]|$)"

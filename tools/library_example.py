@@ -9,7 +9,7 @@ from typing import Any
 import wireglot
 from tools.blocks import table
 from wireglot.cli.listing import DIALECTS
-from wireglot.dialects.registry import NAMES
+from wireglot_core.dialects.registry import NAMES
 
 REQUEST: dict[str, Any] = {
     "model": "claude-sonnet-4-5",

@@ -18,7 +18,7 @@ from tools.structure import Module, modules
 _NAME: Final = re.compile(r"(?:^|_)(?:MAX|MOST)(?:_|$)")
 _NOT_BOUNDS: Final = frozenset({"_ARENA_MAX", "_INT_MAX"})
 """Numbers of the operating system."""
-_TESTING: Final = "wireglot.testing"
+_TESTING: Final = ("wireglot.testing", "wireglot_core.testing")
 _SIZES: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _AREAS: Final = {
     "http": "Connections",
@@ -153,7 +153,7 @@ def _beside(line: str) -> str:
 def page() -> list[str]:
     sections: dict[str, list[Bound]] = {title: [] for title in _AREAS.values()}
     for bound in bounds():
-        sections[area(bound.file)].append(bound)
+        sections[area(bound.file.partition("/")[2])].append(bound)
     lines = list(_INTRODUCTION)
     for title, found in sections.items():
         if found:
@@ -168,7 +168,7 @@ def area(file: str) -> str:
 
 
 def _link(bound: Bound) -> str:
-    return f"[`{bound.name.lstrip('_')}`](../src/wireglot/{bound.file})"
+    return f"[`{bound.name.lstrip('_')}`](../src/{bound.file})"
 
 
 def shown(bound: Bound) -> str:

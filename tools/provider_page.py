@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tools.blocks import table
-from wireglot.providers.list_price import Rates, day_number, price_list
-from wireglot.providers.prices import why_unpriced
-from wireglot.providers.spec import ModelSpec, ProviderSpec, names, provider
 from wireglot.stores.records import MICRO
+from wireglot_core.providers.list_price import Rates, day_number, price_list
+from wireglot_core.providers.prices import why_unpriced
+from wireglot_core.providers.spec import ModelSpec, ProviderSpec, names, provider
 
 _ABOUT = """\
 # Providers

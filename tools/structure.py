@@ -1,4 +1,4 @@
-"""The structure of src/wireglot, read from its syntax trees: modules, who imports whom, and circles.
+"""The structure of what is below src, read from its syntax trees: modules, who imports whom, and circles.
 
 Every import counts as one: also those for types only and those inside functions.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 SOURCES = Path(__file__).parents[1] / "src"
+PACKAGES = ("wireglot", "wireglot_core")
 
 Graph = Mapping[str, set[str]]
 
@@ -34,8 +35,13 @@ class Module(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def file(self) -> str:
-        """Its path below src/wireglot."""
-        return self.path.relative_to(SOURCES / "wireglot").as_posix()
+        """Its path below src."""
+        return self.path.relative_to(SOURCES).as_posix()
+
+    @property
+    def inside(self) -> str:
+        """Its path below its top package."""
+        return self.file.partition("/")[2]
 
     @property
     def is_package(self) -> bool:
@@ -50,10 +56,10 @@ class Module(msgspec.Struct, frozen=True, eq=False):
 
 @cache
 def modules() -> dict[str, Module]:
-    """All of the package by name, in the order of their files."""
+    """All of the two packages by name, in the order of their files."""
     found = {}
     gc.disable()  # half a million nodes that stay: looking through them again and again took most of the time
-    for path in sorted((SOURCES / "wireglot").rglob("*.py")):
+    for path in sorted(path for package in PACKAGES for path in (SOURCES / package).rglob("*.py")):
         parts = path.relative_to(SOURCES).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         text = path.read_text(encoding="utf-8")

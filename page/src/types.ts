@@ -1,4 +1,4 @@
-// What the gateway reports, as defined in src/wireglot/traces/trace.py. A field that has its default is left out there.
+// What the gateway reports, as defined in src/wireglot_core/traces/trace.py. A field that has its default is left out there.
 
 export type State = "running" | "done" | "failed" | "left";
 

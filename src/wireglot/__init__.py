@@ -9,66 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
-
-__all__ = [
-    "ClientFault",
-    "Context",
-    "DialectName",
-    "Loss",
-    "OwnDialect",
-    "Rendered",
-    "StreamTranslator",
-    "StrictLoss",
-    "UnknownDialect",
-    "UnknownProvider",
-    "Unsupported",
-    "UpstreamFault",
-    "WireglotError",
-    "__version__",
-    "dialect_name",
-    "translate_embedding_request",
-    "translate_embedding_response",
-    "translate_request",
-    "translate_response",
-]
+from wireglot_core import __all__ as __all__
+from wireglot_core import __version__ as __version__
 
 if TYPE_CHECKING:  # for type checkers, so that a misspelt name is an error
     from wireglot import history as history
     from wireglot import kimi as kimi
-    from wireglot.dialects.base import Context, Rendered
-    from wireglot.dialects.registry import DialectName, OwnDialect, UnknownDialect, dialect_name
-    from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
-    from wireglot.ir.loss import Loss
-    from wireglot.providers.spec import UnknownProvider
-    from wireglot.translate import (
-        StreamTranslator,
-        translate_embedding_request,
-        translate_embedding_response,
-        translate_request,
-        translate_response,
-    )
+    from wireglot_core import *  # noqa: F403
 else:
-    __homes__ = {
-        "Context": "dialects.base",
-        "Rendered": "dialects.base",
-        "DialectName": "dialects.registry",
-        "OwnDialect": "dialects.registry",
-        "UnknownDialect": "dialects.registry",
-        "UnknownProvider": "providers.spec",
-        "dialect_name": "dialects.registry",
-        "ClientFault": "ir.errors",
-        "StrictLoss": "ir.errors",
-        "Unsupported": "ir.errors",
-        "UpstreamFault": "ir.errors",
-        "WireglotError": "ir.errors",
-        "Loss": "ir.loss",
-        "StreamTranslator": "translate",
-        "translate_embedding_request": "translate",
-        "translate_embedding_response": "translate",
-        "translate_request": "translate",
-        "translate_response": "translate",
-    }
 
     def __getattr__(name: str) -> Any:
         """Everything is loaded on first access: a command that needs none of it answers at once, and can be
@@ -77,9 +25,9 @@ else:
 
         if name in ("history", "kimi"):
             return import_module(f"wireglot.{name}")
-        if name not in __homes__:
+        if name not in __all__:
             raise AttributeError(f"module 'wireglot' has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(f"wireglot.{__homes__[name]}"), name)
+        found = globals()[name] = getattr(import_module("wireglot_core"), name)
         return found
 
     def __dir__() -> list[str]:

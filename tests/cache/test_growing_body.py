@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.cache import growing_body
-from wireglot.cache import memory as module
-from wireglot.cache.growing_body import compare
-from wireglot.cache.memory import Memory
-from wireglot.wire.json import BadJson, decode, encode
-from wireglot.wire.splice import Outline, splice
+from wireglot_core.cache import growing_body
+from wireglot_core.cache import memory as module
+from wireglot_core.cache.growing_body import compare
+from wireglot_core.cache.memory import Memory
+from wireglot_core.wire.json import BadJson, decode, encode
+from wireglot_core.wire.splice import Outline, splice
 
 MOST = 1024 * 1024
 

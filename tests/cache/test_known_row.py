@@ -6,9 +6,9 @@ import copy
 from typing import Any
 
 from tests.tiers import rows
-from wireglot.cache.known_row import _MAX_MADE, _MAX_ROWS, KnownRow, is_alike, row_of
-from wireglot.cache.memory import Memory
-from wireglot.ir.content import Extra, Message
+from wireglot_core.cache.known_row import _MAX_MADE, _MAX_ROWS, KnownRow, is_alike, row_of
+from wireglot_core.cache.memory import Memory
+from wireglot_core.ir.content import Extra, Message
 
 MOST = 16 * 1024 * 1024
 

@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from wireglot.cache.caches import Memories
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect, surface
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.gateway.request.job import ClientBody
 from wireglot.http.account import ByteAccount
-from wireglot.translate import plan
-from wireglot.wire.json import encode
+from wireglot_core.cache.caches import Memories
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect, surface
+from wireglot_core.translate import plan
+from wireglot_core.wire.json import encode
 
 _TOOLS = [
     {

@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from wireglot.cache.caches import Memories
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.http.account import ByteAccount
-from wireglot.wire.json import encode
-from wireglot.wire.splice import Outline
+from wireglot_core.cache.caches import Memories
+from wireglot_core.wire.json import encode
+from wireglot_core.wire.splice import Outline
 
 _KIB = 1024
 

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.cache.body_frame import BodyFrame
-from wireglot.cache.memory import _MAX_EQUAL, Memory
-from wireglot.cache.texts import _MAX_MADE
-from wireglot.wire.json import BadJson, decode, encode
-from wireglot.wire.splice import Outline
+from wireglot_core.cache.body_frame import BodyFrame
+from wireglot_core.cache.memory import _MAX_EQUAL, Memory
+from wireglot_core.cache.texts import _MAX_MADE
+from wireglot_core.wire.json import BadJson, decode, encode
+from wireglot_core.wire.splice import Outline
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot.cache.memory import Memory
-from wireglot.wire.json import decode, encode
-from wireglot.wire.splice import Outline
+from wireglot_core.cache.memory import Memory
+from wireglot_core.wire.json import decode, encode
+from wireglot_core.wire.splice import Outline
 
 MOST = 16 * 1024 * 1024
 

@@ -7,11 +7,11 @@ import pytest
 
 from tools.bench.bodies import VARIED
 from tools.bench.bodies import body as agent_body
-from wireglot.cache.caches import Memories
-from wireglot.cache.sightings import Sightings
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.http.account import ByteAccount
-from wireglot.wire.json import encode
+from wireglot_core.cache.caches import Memories
+from wireglot_core.cache.sightings import Sightings
+from wireglot_core.wire.json import encode
 
 _KIB = 1024
 _TOOLS = [{"name": f"tool_{number}", "description": f"{number} " * 200} for number in range(20)]

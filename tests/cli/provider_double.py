@@ -17,8 +17,8 @@ import msgspec
 import pytest
 
 from tools.http_double import DoubleHandler, HttpDouble
-from wireglot.providers import spec as catalog
-from wireglot.providers.spec import ProviderSpec
+from wireglot_core.providers import spec as catalog
+from wireglot_core.providers.spec import ProviderSpec
 
 GOOD_KEY = "sk-good-0123456789abcdef"
 BAD_KEY = "sk-bad-0123456789abcdef"

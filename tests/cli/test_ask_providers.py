@@ -19,7 +19,7 @@ from wireglot.gateway import config
 from wireglot.gateway.relay.key_checks import Outcome, ProviderAnswer, first_question
 from wireglot.gateway.settings import Provider
 from wireglot.http.transport import Timeouts, TransportProblem
-from wireglot.providers import spec as catalog
+from wireglot_core.providers import spec as catalog
 
 
 @pytest.fixture(autouse=True)

@@ -16,9 +16,9 @@ from wireglot.cli.examples import conversation
 from wireglot.cli.pairs import outline, side_by_side
 from wireglot.cli.parser import build_parser
 from wireglot.cli.terminal import Paint
-from wireglot.dialects.registry import NAMES
-from wireglot.ir.loss import FEATURES
-from wireglot.providers.spec import names
+from wireglot_core.dialects.registry import NAMES
+from wireglot_core.ir.loss import FEATURES
+from wireglot_core.providers.spec import names
 
 
 def test_the_demo_answers_in_every_dialect_and_streams_a_tool_call():

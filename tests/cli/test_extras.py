@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot import extras
-from wireglot.extras import hint_for, install_hint, upgrade_for
+from wireglot_core import extras
+from wireglot_core.extras import hint_for, install_hint, upgrade_for
 
 CHECKOUT = {"url": "file:///src/wire%20glot", "dir_info": {"editable": True}}
 FOLDER = {"url": "file:///src/wireglot", "dir_info": {}}

@@ -10,11 +10,11 @@ import pytest
 from tools.bench.streams import MODELS
 from tools.guard import __main__ as guard
 from tools.guard import baseline, callgrind, calls, floor, gateway, hot_paths, serve
-from wireglot.cache.sightings import Sightings
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.server.server import HttpServer
 from wireglot.http.transport import Outbound, Timeouts
+from wireglot_core.cache.sightings import Sightings
 
 
 def test_every_pair_of_dialects_is_counted_with_a_request_and_an_event():

@@ -19,7 +19,7 @@ from wireglot.cli.inspect import page_link
 from wireglot.cli.remote_gateway import address_of
 from wireglot.cli.terminal import Failed
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot.traces.file import write_trace
+from wireglot_core.traces.file import write_trace
 
 
 def test_the_page_of_a_gateway_is_named() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import run
-from wireglot.providers import spec as catalog
+from wireglot_core.providers import spec as catalog
 
 
 @pytest.fixture(autouse=True)

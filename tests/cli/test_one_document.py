@@ -10,7 +10,7 @@ from tests.cli.running import COMMAND, PLAIN, complaint, run, spawn
 from tests.processes import ForkedCommand
 from tests.tiers import rows
 from wireglot.cli.examples import conversation
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.wire.sse import SseDecoder
 
 PAIRS = [(source, target) for source in conversation.MODELS for target in conversation.MODELS]
 

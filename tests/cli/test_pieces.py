@@ -32,8 +32,8 @@ from wireglot.cli.remote_gateway import GatewayAddress, GatewayAnswer, address_o
 from wireglot.cli.terminal import Failed, Paint, Unusable, count, grouped, loss_lines, one_line, what, why
 from wireglot.gateway.observe.running import RunningGateway
 from wireglot.gateway.relay import key_checks
-from wireglot.ir.loss import Loss
-from wireglot.traces.trace import Row, TraceCounted, TraceFrame
+from wireglot_core.ir.loss import Loss
+from wireglot_core.traces.trace import Row, TraceCounted, TraceFrame
 
 # --- addresses
 

@@ -24,9 +24,9 @@ from wireglot.cli.init import FoundProviders, InitReport, ProviderCandidate, con
 from wireglot.cli.trace_view import list_lines
 from wireglot.gateway.relay.key_checks import Outcome, ProviderAnswer
 from wireglot.gateway.settings import Provider
-from wireglot.providers.spec import ModelSpec, ProviderSpec
-from wireglot.traces.file import write_trace
-from wireglot.traces.trace import LossCounts, Row, Tokens, TraceStep
+from wireglot_core.providers.spec import ModelSpec, ProviderSpec
+from wireglot_core.traces.file import write_trace
+from wireglot_core.traces.trace import LossCounts, Row, Tokens, TraceStep
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "cli"
 

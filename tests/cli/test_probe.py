@@ -20,9 +20,9 @@ from tests.processes import ForkedCommand
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.probe.run import CASES, cases_for
-from wireglot.providers.spec import ProviderSpec, limits_of
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Recorded
+from wireglot_core.providers.spec import ProviderSpec, limits_of
 
 
 def test_the_list_names_every_case_of_a_dialect() -> None:

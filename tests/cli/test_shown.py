@@ -23,10 +23,10 @@ from wireglot.cli.remote_gateway import GatewayAddress, GatewayAnswer, GatewayUn
 from wireglot.cli.smoke import CheckFailed, SmokeResult, SmokeTarget
 from wireglot.cli.terminal import Failed, Paint, Unusable
 from wireglot.cli.trace_view import Shown
-from wireglot.ir.content import Text, ToolCall
-from wireglot.providers.limits import Limits
-from wireglot.traces.file import write_trace
-from wireglot.traces.trace import (
+from wireglot_core.ir.content import Text, ToolCall
+from wireglot_core.providers.limits import Limits
+from wireglot_core.traces.file import write_trace
+from wireglot_core.traces.trace import (
     Attempt,
     Row,
     Tokens,

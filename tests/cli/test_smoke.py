@@ -16,10 +16,10 @@ import pytest
 from tests.cli.running import complaint, configure, run
 from tests.tiers import rows
 from wireglot.demo.service import DemoTarget, serve, target_of
-from wireglot.dialects.base import ListedModel
-from wireglot.dialects.registry import surface
 from wireglot.gateway.pages import models
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import ListedModel
+from wireglot_core.dialects.registry import surface
+from wireglot_core.wire.json import encode
 
 MODELS = tuple(ListedModel(name, "demo") for name in ("demo", "demo/demo"))
 

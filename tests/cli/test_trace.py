@@ -23,10 +23,10 @@ from tests.traces.recorded import recorded
 from wireglot.cli import main, trace
 from wireglot.cli.parser import build_parser
 from wireglot.cli.trace_view import Shown, list_lines
-from wireglot.traces.analysis import with_analysis
-from wireglot.traces.cache_truth import CacheBreak, CacheTruth
-from wireglot.traces.file import read_trace, write_trace
-from wireglot.traces.trace import LossCounts, Row, State, Tokens, Trace, TraceStep
+from wireglot_core.traces.analysis import with_analysis
+from wireglot_core.traces.cache_truth import CacheBreak, CacheTruth
+from wireglot_core.traces.file import read_trace, write_trace
+from wireglot_core.traces.trace import LossCounts, Row, State, Tokens, Trace, TraceStep
 
 
 @pytest.fixture

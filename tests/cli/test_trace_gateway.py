@@ -17,7 +17,7 @@ from tests.traces.conversations import NAMES, conversation
 from tests.waiting import wait_until
 from wireglot.testing import replay
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot.traces.file import read_trace
+from wireglot_core.traces.file import read_trace
 
 TOML = '[providers.demo]\n[trace]\nmode = "all"\n'
 PATHS = {

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.cli.running import run
 from tests.tiers import rows
-from wireglot.traces.file import write_trace
-from wireglot.traces.trace import (
+from wireglot_core.traces.file import write_trace
+from wireglot_core.traces.trace import (
     Attempt,
     Link,
     Row,

@@ -23,7 +23,6 @@ from wireglot.cli.run.agents import PRINTED, UNSUPPORTED
 from wireglot.cli.run.clients import CLIENTS, FAMILY_DIALECTS, FAMILY_MODELS, by_family
 from wireglot.cli.run.pointing import Door
 from wireglot.cli.terminal import Failed, Paint, Unusable
-from wireglot.dialects import registry
 from wireglot.gateway.config.provider_keys import ProviderKey
 from wireglot.gateway.observe.running import RunningGateway
 from wireglot.gateway.settings import (
@@ -39,9 +38,10 @@ from wireglot.gateway.settings import (
     Settings,
 )
 from wireglot.probe.run import THEMES
-from wireglot.providers import spec as catalog
-from wireglot.traces.diff import Difference
-from wireglot.traces.trace import Attempt, Row, Trace, TraceMessage
+from wireglot_core.dialects import registry
+from wireglot_core.providers import spec as catalog
+from wireglot_core.traces.diff import Difference
+from wireglot_core.traces.trace import Attempt, Row, Trace, TraceMessage
 
 
 class Terminal(io.StringIO):

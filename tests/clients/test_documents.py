@@ -10,7 +10,7 @@ import pytest
 from clients import documents
 from clients.upstream import Exchange
 from tools.judges.oracle import Kind, Problem
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 ANSWER = {"object": "chat.completion"}
 CHUNK = {"object": "chat.completion.chunk"}

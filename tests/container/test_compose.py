@@ -11,7 +11,7 @@ import wireglot
 from tests.tiers import rows
 from tools.container.compose import interpolated
 from tools.container.dockerfile import parse
-from wireglot.providers.spec import names, provider
+from wireglot_core.providers.spec import names, provider
 
 ROOT = Path(__file__).parents[2]
 FLEET = ROOT / "deploy" / "fleet"

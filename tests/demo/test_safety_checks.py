@@ -11,9 +11,9 @@ from tests.tiers import rows
 from wireglot.demo.safety_checks import is_dangerous
 from wireglot.demo.script import answer
 from wireglot.gateway.relay.judge import INSTRUCTIONS
-from wireglot.ir.content import Message, Text, ToolCall
-from wireglot.ir.request import OutputFormat, Request, Tool, ToolChoice
-from wireglot.wire.json import decode, encode_text
+from wireglot_core.ir.content import Message, Text, ToolCall
+from wireglot_core.ir.request import OutputFormat, Request, Tool, ToolChoice
+from wireglot_core.wire.json import decode, encode_text
 
 MONITOR = (
     "You are a security monitor for autonomous AI coding agents.\n\n## Output Format\n\n"

@@ -13,7 +13,7 @@ from wireglot import demo
 from wireglot.demo.conversation import Directives, parse_directives, without_directives
 from wireglot.demo.conversation import calls_of as calls_since
 from wireglot.demo.script import Script, answer, changed_signature, count, seal
-from wireglot.ir.content import (
+from wireglot_core.ir.content import (
     Extra,
     Media,
     Message,
@@ -25,8 +25,8 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.request import OutputFormat, Request, Thinking, Tool, ToolChoice
-from wireglot.wire.json import decode
+from wireglot_core.ir.request import OutputFormat, Request, Thinking, Tool, ToolChoice
+from wireglot_core.wire.json import decode
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = Tool("get_weather", "The weather of a city", CITY)

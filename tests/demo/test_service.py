@@ -8,14 +8,14 @@ from msgspec.structs import replace
 
 from tests.tiers import rows
 from wireglot.demo.service import DemoTarget, DemoTransport, serve, target_of
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.request import Request
-from wireglot.ir.stream import Finish
-from wireglot.testing.laws import read_stream
-from wireglot.testing.strategies import requests
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import Finish
+from wireglot_core.testing.laws import read_stream
+from wireglot_core.testing.strategies import requests
+from wireglot_core.wire.json import decode, encode
 
 DIALECTS = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist")
 

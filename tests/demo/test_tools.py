@@ -18,9 +18,9 @@ from wireglot.demo.tools import (
     suitable_tools,
     weather_tools,
 )
-from wireglot.ir.content import Message, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.request import Grammar, Request, Tool
-from wireglot.wire.json import decode
+from wireglot_core.ir.content import Message, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.request import Grammar, Request, Tool
+from wireglot_core.wire.json import decode
 
 FILE = "/notes/marker.txt"
 PROMPT = f"Read the marker file [[marker-file:{FILE}]] with a tool, then reply with its content."

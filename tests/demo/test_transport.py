@@ -10,17 +10,17 @@ from msgspec.structs import replace
 
 from tests.tiers import rows
 from wireglot.demo.service import DemoTarget, DemoTransport, serve, target_of
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault
-from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall
-from wireglot.ir.outcome import Response
-from wireglot.ir.request import OutputFormat, Request, Thinking, Tool
-from wireglot.ir.stream import Failure, fold
-from wireglot.providers.endpoints import Operation, endpoint
-from wireglot.providers.spec import ProviderSpec
-from wireglot.testing.laws import read_stream
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Message, Part, Reasoning, Text, ToolCall
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.request import OutputFormat, Request, Thinking, Tool
+from wireglot_core.ir.stream import Failure, fold
+from wireglot_core.providers.endpoints import Operation, endpoint
+from wireglot_core.providers.spec import ProviderSpec
+from wireglot_core.testing.laws import read_stream
+from wireglot_core.wire.json import decode, encode
 
 DIALECTS = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist")
 DEMO = ProviderSpec("demo", "Demo", DIALECTS, "demo:", auth="none")

@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wireglot.dialects.base import (
+from wireglot.testing import Samples
+from wireglot_core.dialects.base import (
     ClientSide,
     Context,
     Counts,
@@ -21,16 +22,15 @@ from wireglot.dialects.base import (
     Surface,
     UpstreamSide,
 )
-from wireglot.dialects.body import Body, whole_number
-from wireglot.dialects.registry import dialect
-from wireglot.dialects.surface import AnswerGlance, Tap
-from wireglot.ir.errors import ApiError, UpstreamFault
-from wireglot.ir.outcome import Response
-from wireglot.ir.request import Request
-from wireglot.ir.stream import Event
-from wireglot.testing import Samples
-from wireglot.wire.json import BadJson, decode, encode
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.dialects.body import Body, whole_number
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.dialects.surface import AnswerGlance, Tap
+from wireglot_core.ir.errors import ApiError, UpstreamFault
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import Event
+from wireglot_core.wire.json import BadJson, decode, encode
+from wireglot_core.wire.sse import SseDecoder
 
 NAME = "acme"
 CHAT = dialect("openai-chat")

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from wireglot.dialects.schema import Projected, SchemaTarget
+from wireglot_core.dialects.schema import Projected, SchemaTarget
 
 
 def words(text: str) -> set[str]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from wireglot.dialects.schema import Projected, SchemaTarget, project
+from wireglot_core.dialects.schema import Projected, SchemaTarget, project
 
 CHANGING: tuple[SchemaTarget, ...] = (
     "gemini-json",

@@ -1,10 +1,15 @@
 """What all stream readers do alike: tell a stream from a document, bear a byte-order mark, know an early end."""
 
 from tests.tiers import rows
-from wireglot.dialects.answer_reader import MAX_DOCUMENT_BYTES, before_first_byte, first_byte, json_or_text
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.stream import Event, Failure
+from wireglot_core.dialects.answer_reader import (
+    MAX_DOCUMENT_BYTES,
+    before_first_byte,
+    first_byte,
+    json_or_text,
+)
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.stream import Event, Failure
 
 DIALECTS = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist")
 

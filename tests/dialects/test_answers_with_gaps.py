@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Media, Message, Reasoning, Text
-from wireglot.ir.errors import UpstreamFault
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.request import Request
-from wireglot.ir.stream import Failure, unfold
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Media, Message, Reasoning, Text
+from wireglot_core.ir.errors import UpstreamFault
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import Failure, unfold
+from wireglot_core.wire.json import encode
 
 ASKED = Request("the-asked-one", (Message("user", (Text("hi"),)),))
 NAMELESS: dict[str, dict[str, Any]] = {

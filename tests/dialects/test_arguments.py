@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.dialects.argument_stream import MAX_NUMBER_CHARS, ArgumentStream
-from wireglot.dialects.arguments import PARSE_ERROR, RAW, read_arguments
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import ToolCall
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.stream import Delta, Event, fold, unfold
-from wireglot.wire.json import MAX_DEPTH
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.dialects.argument_stream import MAX_NUMBER_CHARS, ArgumentStream
+from wireglot_core.dialects.arguments import PARSE_ERROR, RAW, read_arguments
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import ToolCall
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.stream import Delta, Event, fold, unfold
+from wireglot_core.wire.json import MAX_DEPTH
+from wireglot_core.wire.sse import SseDecoder
 
 REPAIRED: list[tuple[str, dict[str, Any]]] = [
     ('{"a":1}{"a":1}', {"a": 1}),

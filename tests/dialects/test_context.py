@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from wireglot.cache.memory import Memory
-from wireglot.dialects.base import Context
-from wireglot.ir.loss import Loss
-from wireglot.wire.json import encode
+from wireglot_core.cache.memory import Memory
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.loss import Loss
+from wireglot_core.wire.json import encode
 
 _LOSS = Loss("$.tools", "tool.schema", "dropped", "no place")
 

@@ -4,9 +4,9 @@ patterns themselves, and up to where a client can read the frames of a stream.""
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wireglot.dialects import passthrough
-from wireglot.dialects.passthrough import is_doubtful, readable, readable_elements
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.dialects import passthrough
+from wireglot_core.dialects.passthrough import is_doubtful, readable, readable_elements
+from wireglot_core.wire.json import BadJson, decode
 
 PIECES = [
     b"MALFORMED_FUNCTION_CALL", b"UNEXPECTED_TOOL_CALL", b"TOO_MANY_TOOL_CALLS", b"MISSING_THOUGHT_SIGNATURE",

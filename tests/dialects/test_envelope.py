@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import wireglot
 from tests.tiers import rows
 from tools.lab.forms import open_envelope
-from wireglot.dialects.base import Context, is_minted
-from wireglot.dialects.envelope import (
+from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.envelope import (
     BODY_MARK,
     PLACEHOLDERS,
     PREFIX,
@@ -26,8 +26,8 @@ from wireglot.dialects.envelope import (
     unseal,
     unseal_all,
 )
-from wireglot.dialects.registry import NAMES, DialectName
-from wireglot.ir.content import FOREIGN, UNSIGNED, Origin, Signature
+from wireglot_core.dialects.registry import NAMES, DialectName
+from wireglot_core.ir.content import FOREIGN, UNSIGNED, Origin, Signature
 
 _SECRET = b"s3cret"
 _SIGNATURE = Signature("EqQBCg==", Origin("anthropic", "anthropic", "claude-opus-5", "acct"), "rs_1")

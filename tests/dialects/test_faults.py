@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.faults import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.faults import (
     bare_message,
     is_context_overflow,
     is_page,
@@ -17,9 +17,9 @@ from wireglot.dialects.faults import (
     stated_message,
     wait_in_message,
 )
-from wireglot.dialects.openai_shared import kind_of_envelope, stated_wait, type_and_code
-from wireglot.dialects.registry import NAMES, dialect
-from wireglot.ir.errors import ApiError, ErrorKind
+from wireglot_core.dialects.openai_shared import kind_of_envelope, stated_wait, type_and_code
+from wireglot_core.dialects.registry import NAMES, dialect
+from wireglot_core.ir.errors import ApiError, ErrorKind
 
 OVERFLOWS = [
     "prompt is too long: 210000 tokens > 200000 maximum",

@@ -9,12 +9,12 @@ import openai
 import pytest
 
 from tests.laws.sdks import _CHAT, _openai
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect, surface
-from wireglot.ir.content import Reasoning, Text, ToolCall
-from wireglot.ir.outcome import Candidate, Response, Stop
-from wireglot.ir.stream import Event, fold, unfold
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect, surface
+from wireglot_core.ir.content import Reasoning, Text, ToolCall
+from wireglot_core.ir.outcome import Candidate, Response, Stop
+from wireglot_core.ir.stream import Event, fold, unfold
+from wireglot_core.wire.json import encode
 
 CONTEXT = Context(now=5)
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Text
-from wireglot.ir.stream import fold
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Text
+from wireglot_core.ir.stream import fold
+from wireglot_core.wire.json import encode
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "openai-chat": {

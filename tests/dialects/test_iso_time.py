@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 
 from tests.tiers import WHOLE, rows
-from wireglot.dialects.iso_time import iso_time, unix_seconds
+from wireglot_core.dialects.iso_time import iso_time, unix_seconds
 
 
 @rows(

@@ -9,10 +9,10 @@ import pytest
 from tests.dialects.schema_kit import inside, keywords, of
 from tests.dialects.test_schema_size import nested
 from tests.tiers import rows
-from wireglot.dialects.faults import bare_message, page_message, stated_message
-from wireglot.dialects.schema import infer_type, object_root, project, refs
-from wireglot.dialects.schema.project import _CACHED_BYTES, _from_cache
-from wireglot.wire.json import encode
+from wireglot_core.dialects.faults import bare_message, page_message, stated_message
+from wireglot_core.dialects.schema import infer_type, object_root, project, refs
+from wireglot_core.dialects.schema.project import _CACHED_BYTES, _from_cache
+from wireglot_core.wire.json import encode
 
 
 @rows(("count", "is_noted"), [(32, False), (33, True)])

@@ -5,8 +5,8 @@ from typing import get_args
 import pytest
 from openai.types.responses.response_error import ResponseError
 
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
+from wireglot_core.dialects.registry import dialect
 
 DOCUMENTED: tuple[str, ...] = get_args(ResponseError.model_fields["code"].annotation)
 """By OpenAI's own SDK."""

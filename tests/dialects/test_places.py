@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context, RequestPlaces, answer_located
-from wireglot.dialects.json_path import PATH_LONGEST
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Message, Reasoning, Text, ToolCall
-from wireglot.ir.loss import Action, Loss
-from wireglot.translate import translate_response
+from wireglot_core.dialects.base import Context, RequestPlaces, answer_located
+from wireglot_core.dialects.json_path import PATH_LONGEST
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Message, Reasoning, Text, ToolCall
+from wireglot_core.ir.loss import Action, Loss
+from wireglot_core.translate import translate_response
 
 CHAT = {
     "model": "m",

@@ -12,9 +12,9 @@ import pytest
 
 from tests.laws.cases import FIXTURES, every_dialect
 from wireglot import ClientFault, StreamTranslator, UpstreamFault, WireglotError, translate_request
-from wireglot.dialects.plain_document import plain_document
-from wireglot.dialects.registry import NAMES, DialectName
-from wireglot.testing.check_dialect import fixtures
+from wireglot_core.dialects.plain_document import plain_document
+from wireglot_core.dialects.registry import NAMES, DialectName
+from wireglot_core.testing.check_dialect import fixtures
 
 
 class Role(StrEnum):

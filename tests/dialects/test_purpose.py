@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.dialects.registry import surface, surfaces
-from wireglot.ir.purpose import NO_FACTS, PURPOSES, RequestFacts, client_word
+from wireglot_core.dialects.registry import surface, surfaces
+from wireglot_core.ir.purpose import NO_FACTS, PURPOSES, RequestFacts, client_word
 
 # Claude Code 2.1.326 with CLAUDE_CODE_GATEWAY_HINT_HEADERS=1, and Codex 0.169.0, as they were recorded.
 CLAUDE_MAIN = {

@@ -10,10 +10,12 @@ import wireglot
 from tests.dialects import acme
 from tests.laws.cases import FIXTURES
 from tests.tiers import rows
-from wireglot import plugins, translate_request, translate_response
-from wireglot.dialects.base import Dialect
-from wireglot.dialects.paths import Paths, PathTaken
-from wireglot.dialects.registry import (
+from wireglot import translate_request, translate_response
+from wireglot.testing import check_dialect, samples_in
+from wireglot_core import plugins
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.paths import Paths, PathTaken
+from wireglot_core.dialects.registry import (
     COMMON,
     ITEMS,
     NAMES,
@@ -27,7 +29,6 @@ from wireglot.dialects.registry import (
     surfaces,
     unregister,
 )
-from wireglot.testing import check_dialect, samples_in
 
 
 @pytest.fixture
@@ -160,7 +161,7 @@ def test_an_installed_package_brings_its_dialect(installed):
     [
         ("acme", "tests.dialects.nowhere:DIALECT", "cannot be loaded: ModuleNotFoundError"),
         ("acme", "tests.dialects.acme:NOTHING", "cannot be loaded: AttributeError"),
-        ("acme", "tests.dialects.acme:NAME", "is no wireglot.dialects.base.Dialect"),
+        ("acme", "tests.dialects.acme:NAME", "is no wireglot_core.dialects.base.Dialect"),
         ("other", "tests.dialects.acme:DIALECT", "is a dialect of another name: 'acme'"),
         ("openai-chat", "tests.dialects.acme:CHAT", "there is a dialect 'openai-chat' already"),
     ],

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.repeated_frames_kit import frames_of, padded_frame, streams_of
 from tests.tiers import rows
-from wireglot.dialects.base import Context, StreamReader
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Reasoning, Text, ToolCall
-from wireglot.ir.outcome import Stop, Usage
-from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start
-from wireglot.testing.check_dialect import Case
-from wireglot.testing.laws import cut_at, every_cut
+from wireglot_core.dialects.base import Context, StreamReader
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Reasoning, Text, ToolCall
+from wireglot_core.ir.outcome import Stop, Usage
+from wireglot_core.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.testing.laws import cut_at, every_cut
 
 _COUNTS = b',"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":%d}}\n\n'
 

@@ -7,9 +7,9 @@ import pytest
 
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect, dialect_name
-from wireglot.ir.loss import Loss
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect, dialect_name
+from wireglot_core.ir.loss import Loss
 
 ASK: dict[str, dict[str, Any]] = {
     "anthropic": {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "?"}]},

@@ -7,7 +7,7 @@ import pytest
 
 from tests.dialects.schema_kit import CHANGING, MCP_SEARCH, TODO_WRITE, TREE, keywords, of
 from tests.tiers import rows
-from wireglot.dialects.schema import Projected, SchemaTarget, infer_type, project
+from wireglot_core.dialects.schema import Projected, SchemaTarget, infer_type, project
 
 
 @rows("target", CHANGING)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.dialects.schema_kit import MCP_SEARCH, TREE, Rule, each, outcome
-from wireglot.dialects.schema import Projected, SchemaNote, SchemaTarget, project
+from wireglot_core.dialects.schema import Projected, SchemaNote, SchemaTarget, project
 
 RULES: list[Rule] = [
     ("const becomes an enum of one", "gemini-json", {"const": "x"}, {"type": "string", "enum": ["x"]}, set()),

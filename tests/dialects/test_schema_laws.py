@@ -11,7 +11,7 @@ from tests.dialects.schema_checks import check
 from tests.dialects.schema_strategies import GARBAGE, GOOD_ROOTS, ROOTS, VALUES
 from tests.dialects.schema_validator import Validator, without_nullable
 from tests.tiers import rows
-from wireglot.dialects.schema import SchemaTarget, infer_type, object_root, project
+from wireglot_core.dialects.schema import SchemaTarget, infer_type, object_root, project
 
 TARGETS: tuple[SchemaTarget, ...] = get_args(SchemaTarget)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.dialects.schema_kit import Rule, each, of, outcome
-from wireglot.dialects.schema import SchemaTarget
+from wireglot_core.dialects.schema import SchemaTarget
 
 RULES: list[Rule] = [
     (

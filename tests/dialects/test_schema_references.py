@@ -4,7 +4,7 @@ import pytest
 
 from tests.dialects.schema_kit import CHANGING, TREE, inside, keywords, of
 from tests.tiers import rows
-from wireglot.dialects.schema import SchemaTarget, project
+from wireglot_core.dialects.schema import SchemaTarget, project
 
 
 def test_a_description_beside_a_reference_inlines_it_where_siblings_are_refused() -> None:

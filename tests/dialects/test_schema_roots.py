@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.dialects.schema_kit import CHANGING, TODO_WRITE, keywords
 from tests.tiers import rows
-from wireglot.dialects.schema import SchemaTarget, object_root, project
+from wireglot_core.dialects.schema import SchemaTarget, object_root, project
 
 OBJECTS_ONLY: tuple[SchemaTarget, ...] = (
     "openai",

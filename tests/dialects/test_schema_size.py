@@ -7,7 +7,7 @@ import pytest
 
 from tests.dialects.schema_kit import CHANGING, of
 from tests.tiers import rows
-from wireglot.dialects.schema import SchemaTarget, project, walk
+from wireglot_core.dialects.schema import SchemaTarget, project, walk
 
 
 def nested(depth: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.dialects.schema_kit import CHANGING
 from tests.tiers import rows
-from wireglot.dialects.schema import project
+from wireglot_core.dialects.schema import project
 
 NOTE = ("path", "keyword", "detail", "hint")
 FILE = Path(__file__).parent / "schema_tables.json"

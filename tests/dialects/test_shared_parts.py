@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects import counting, embeddings, hosted_options, openai_shared, rpc_status
-from wireglot.dialects.argument_stream import ArgumentStream, MendedArguments, MendedCalls
-from wireglot.dialects.base import Context, Rendered
-from wireglot.dialects.body import (
+from wireglot.gateway.request.job import ClientBody
+from wireglot_core.dialects import counting, embeddings, hosted_options, openai_shared, rpc_status
+from wireglot_core.dialects.argument_stream import ArgumentStream, MendedArguments, MendedCalls
+from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.body import (
     BadField,
     RequestGlance,
     glance_body,
@@ -23,11 +24,11 @@ from wireglot.dialects.body import (
     session_in_metadata,
     stated_in,
 )
-from wireglot.dialects.context import is_minted, reported_model
-from wireglot.dialects.faults import wait_in_message
-from wireglot.dialects.fields import Fields
-from wireglot.dialects.listed_model import ListedModel, ModelFile, UpstreamModel, read_list
-from wireglot.dialects.passthrough import (
+from wireglot_core.dialects.context import is_minted, reported_model
+from wireglot_core.dialects.faults import wait_in_message
+from wireglot_core.dialects.fields import Fields
+from wireglot_core.dialects.listed_model import ListedModel, ModelFile, UpstreamModel, read_list
+from wireglot_core.dialects.passthrough import (
     RepeatedFrames,
     event_of,
     has_no_answer,
@@ -35,17 +36,30 @@ from wireglot.dialects.passthrough import (
     shaped,
     whole_frames,
 )
-from wireglot.dialects.request_fields import BOOLEAN, INTEGER, TEXT, TEXTS, F, MissingFields, RequestFields
-from wireglot.dialects.unknown_fields import UnknownFields, is_hollow, merge, split_blank
-from wireglot.gateway.request.job import ClientBody
-from wireglot.ir.content import Citation, Extra, Foreign, Media, Text, TokenLogprob, ToolCall
-from wireglot.ir.embedding import Embedding, EmbeddingInput, EmbeddingRequest, EmbeddingResponse, TokenIds
-from wireglot.ir.errors import ApiError, ClientFault, Unsupported, UpstreamFault, WireglotError
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Usage
-from wireglot.ir.request import Grammar, HostedTool, McpServer, Request, Sampling, Tool
-from wireglot.ir.stream import Delta, Event, PartEnd, PartStart
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.dialects.request_fields import (
+    BOOLEAN,
+    INTEGER,
+    TEXT,
+    TEXTS,
+    F,
+    MissingFields,
+    RequestFields,
+)
+from wireglot_core.dialects.unknown_fields import UnknownFields, is_hollow, merge, split_blank
+from wireglot_core.ir.content import Citation, Extra, Foreign, Media, Text, TokenLogprob, ToolCall
+from wireglot_core.ir.embedding import (
+    Embedding,
+    EmbeddingInput,
+    EmbeddingRequest,
+    EmbeddingResponse,
+    TokenIds,
+)
+from wireglot_core.ir.errors import ApiError, ClientFault, Unsupported, UpstreamFault, WireglotError
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.ir.request import Grammar, HostedTool, McpServer, Request, Sampling, Tool
+from wireglot_core.ir.stream import Delta, Event, PartEnd, PartStart
+from wireglot_core.wire.json import BadJson, decode, encode
 
 
 def sent(**body: Any) -> ClientBody:

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.gemini.render_parts import PartRenderer
-from wireglot.dialects.gemini.render_request import render_request as render_gemini
-from wireglot.dialects.openai_chat import render_messages
-from wireglot.dialects.openai_chat.render_request import render_request as render_chat
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.gemini.render_parts import PartRenderer
+from wireglot_core.dialects.gemini.render_request import render_request as render_gemini
+from wireglot_core.dialects.openai_chat import render_messages
+from wireglot_core.dialects.openai_chat.render_request import render_request as render_chat
+from wireglot_core.ir.content import (
     CacheMark,
     Extra,
     Foreign,
@@ -24,7 +24,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.request import Request, Tool
+from wireglot_core.ir.request import Request, Tool
 
 _extras = st.sampled_from(
     [

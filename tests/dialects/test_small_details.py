@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.registry import DialectName, dialect, surface
-from wireglot.ir.errors import ApiError
-from wireglot.wire.json import encode
+from wireglot_core.dialects.registry import DialectName, dialect, surface
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.wire.json import encode
 
 UNKNOWN_PICTURE = "AAAAAAAAAAAAAAAA"
 BILLING = "x-anthropic-billing-header: cc_version=2; cch=1;"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects import json_path, usage_checks
-from wireglot.dialects.arguments import (
+from wireglot_core.dialects import json_path, usage_checks
+from wireglot_core.dialects.arguments import (
     arguments_text,
     is_json,
     is_wrapped,
@@ -18,23 +18,23 @@ from wireglot.dialects.arguments import (
     repaired_object,
     with_repaired_calls,
 )
-from wireglot.dialects.fields import Fields, describe, object_in, own_fields, own_form, text_in
-from wireglot.dialects.listed_model import ListedModel, page_size, position, read_list
-from wireglot.dialects.paths import Paths
-from wireglot.dialects.registry import surfaces
-from wireglot.dialects.schema.merge import merge
-from wireglot.dialects.turns import JoinedTurn, WrittenTurn, _WriterCache
-from wireglot.dialects.usage_checks import (
+from wireglot_core.dialects.fields import Fields, describe, object_in, own_fields, own_form, text_in
+from wireglot_core.dialects.listed_model import ListedModel, page_size, position, read_list
+from wireglot_core.dialects.paths import Paths
+from wireglot_core.dialects.registry import surfaces
+from wireglot_core.dialects.schema.merge import merge
+from wireglot_core.dialects.turns import JoinedTurn, WrittenTurn, _WriterCache
+from wireglot_core.dialects.usage_checks import (
     UsageFields,
     joined_usage,
     losses_of_usage,
     split_output,
     uncounted,
 )
-from wireglot.ir.content import Extra, Message, Text, ToolCall
-from wireglot.ir.errors import ClientFault, UpstreamFault
-from wireglot.ir.loss import Loss
-from wireglot.wire.json import decode, encode
+from wireglot_core.ir.content import Extra, Message, Text, ToolCall
+from wireglot_core.ir.errors import ClientFault, UpstreamFault
+from wireglot_core.ir.loss import Loss
+from wireglot_core.wire.json import decode, encode
 
 
 def test_what_a_wrong_value_is() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect, surface
-from wireglot.ir.stream import FLAWS
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect, surface
+from wireglot_core.ir.stream import FLAWS
+from wireglot_core.wire.json import encode
 
 Frame = dict[str, Any]
 Frames = Sequence[Frame]

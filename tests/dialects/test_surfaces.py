@@ -7,14 +7,14 @@ import pytest
 from tests.dialects import acme
 from tests.laws.cases import every_dialect, of_kind
 from tests.tiers import rows
-from wireglot.dialects.base import Context, ListedModel
-from wireglot.dialects.paths import Paths
-from wireglot.dialects.registry import NAMES, dialect, surface, surfaces
-from wireglot.ir.content import Extra
-from wireglot.ir.errors import ApiError, ClientFault
-from wireglot.testing import codec_laws as laws
-from wireglot.wire.json import BadJson, decode, encode
-from wireglot.wire.splice import Outline
+from wireglot_core.dialects.base import Context, ListedModel
+from wireglot_core.dialects.paths import Paths
+from wireglot_core.dialects.registry import NAMES, dialect, surface, surfaces
+from wireglot_core.ir.content import Extra
+from wireglot_core.ir.errors import ApiError, ClientFault
+from wireglot_core.testing import codec_laws as laws
+from wireglot_core.wire.json import BadJson, decode, encode
+from wireglot_core.wire.splice import Outline
 
 PATHS = Paths(surfaces())
 

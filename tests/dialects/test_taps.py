@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context, Tap
-from wireglot.dialects.registry import dialect, surface
-from wireglot.ir.stream import Failure
-from wireglot.wire.json import encode
-from wireglot.wire.sse import FrameTooLarge
+from wireglot_core.dialects.base import Context, Tap
+from wireglot_core.dialects.registry import dialect, surface
+from wireglot_core.ir.stream import Failure
+from wireglot_core.wire.json import encode
+from wireglot_core.wire.sse import FrameTooLarge
 
 _TEXT = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"%b"},"finish_reason":null}]}'
 _LINES = {

@@ -4,12 +4,12 @@ import pytest
 
 from tests.tiers import rows
 from wireglot import translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import NAMES, DialectName, dialect, surface
-from wireglot.ir.content import Message, Text
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.request import Request
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import NAMES, DialectName, dialect, surface
+from wireglot_core.ir.content import Message, Text
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.request import Request
 
 SEQUENCE = "END"
 PAIRS = [(client, server) for client in NAMES for server in NAMES if client != server]

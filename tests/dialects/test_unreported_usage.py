@@ -4,10 +4,10 @@ import pytest
 
 from tests.tiers import rows
 from wireglot import translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect, dialect_name
-from wireglot.ir.content import Text
-from wireglot.ir.outcome import Response, Stop
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect, dialect_name
+from wireglot_core.ir.content import Text
+from wireglot_core.ir.outcome import Response, Stop
 
 ACCOUNTS = [
     (

@@ -9,13 +9,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from tests.dialects import acme
-from wireglot.dialects.base import Context, Rendered, RequestGlance, Route
-from wireglot.dialects.body import Body, whole_number
-from wireglot.dialects.surface import AnswerGlance
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Response
-from wireglot.ir.request import Request
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import Context, Rendered, RequestGlance, Route
+from wireglot_core.dialects.body import Body, whole_number
+from wireglot_core.dialects.surface import AnswerGlance
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.request import Request
+from wireglot_core.wire.json import decode, encode
 
 NAME = "turned"
 CHAT = acme.CHAT

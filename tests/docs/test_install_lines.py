@@ -12,7 +12,8 @@ from tests.release.test_package import tree as tree
 from tests.tiers import rows
 from tools import install_lines
 from tools.install_lines import rewritten
-from wireglot import __version__, extras
+from wireglot import __version__
+from wireglot_core import extras
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ def test_every_bound_says_what_it_bounds() -> None:
     found = bounds()
     assert len(found) > 200
     page = "\n".join(limits_page.page())
-    assert all(f"[`{each.name.lstrip('_')}`](../src/wireglot/{each.file})" in page for each in found)
+    assert all(f"[`{each.name.lstrip('_')}`](../src/{each.file})" in page for each in found)
 
 
 @pytest.mark.parametrize(
@@ -24,13 +24,18 @@ def test_every_bound_says_what_it_bounds() -> None:
 def test_a_bound_begins_with_what_it_counts(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = next(iter(modules().values()))
     monkeypatch.setattr(limits_page, "modules", lambda: {"made": module})
-    monkeypatch.setattr(limits_page, "bounds_of", lambda _: [Bound("ir/errors.py", "MAX_ONE", 1, text)])
+    monkeypatch.setattr(
+        limits_page, "bounds_of", lambda _: [Bound("wireglot_core/ir/errors.py", "MAX_ONE", 1, text)]
+    )
     with pytest.raises(limits_page.Undescribed, match="begin with what is counted"):
         bounds()
 
 
 def test_no_two_bounds_are_described_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    two = [Bound("ir/errors.py", name, 1, "Characters of a text.") for name in ("MAX_ONE", "MAX_TWO")]
+    two = [
+        Bound("wireglot_core/ir/errors.py", name, 1, "Characters of a text.")
+        for name in ("MAX_ONE", "MAX_TWO")
+    ]
     module = next(iter(modules().values()))
     monkeypatch.setattr(limits_page, "modules", lambda: {"made": module})
     monkeypatch.setattr(limits_page, "bounds_of", lambda _: two)

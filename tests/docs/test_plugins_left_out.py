@@ -7,8 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LOOK = """
-from wireglot.plugins import load_dialects
-from wireglot.dialects.registry import names
+from wireglot_core.plugins import load_dialects
+from wireglot_core.dialects.registry import names
 from tools.generate_docs import http_pages, leave_out_plugins
 assert "acme" in load_dialects()
 assert "acme" in names()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot.dialects.registry import surfaces
 from wireglot.gateway.entry.callers import LOCAL, Caller
 from wireglot.gateway.entry.routes import Asked, Routes
 from wireglot.gateway.observe.record import Record
@@ -14,8 +13,9 @@ from wireglot.gateway.settings import Credential, Provider, Rule, Secret, Settin
 from wireglot.http.account import ByteAccount, MemoryLease
 from wireglot.http.application import Head, Headers, Reply
 from wireglot.http.redaction import Redactor
-from wireglot.providers.spec import ModelSpec, ProviderSpec, provider
-from wireglot.wire.json import encode
+from wireglot_core.dialects.registry import surfaces
+from wireglot_core.providers.spec import ModelSpec, ProviderSpec, provider
+from wireglot_core.wire.json import encode
 
 ROUTES = Routes(surfaces())
 match = ROUTES.match

@@ -24,7 +24,7 @@ from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.state.state import State
 from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 T = TypeVar("T")
 

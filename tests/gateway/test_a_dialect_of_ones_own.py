@@ -20,12 +20,12 @@ import msgspec
 import pytest
 
 from tests.dialects import acme
-from wireglot.dialects.paths import PathTaken
-from wireglot.dialects.registry import register, unregister
 from wireglot.gateway.config import ConfigError
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.dialects.paths import PathTaken
+from wireglot_core.dialects.registry import register, unregister
+from wireglot_core.wire.json import encode
 
 ROOT = Path(__file__).parents[2]
 TALK: dict[str, Any] = {"engine": "m", "talk": [{"role": "user", "content": "Hello"}]}
@@ -102,9 +102,7 @@ def stage(dialect: str, more: str = "", **provider: str) -> Iterator[tuple[LiveG
 
 
 def test_no_file_of_the_source_knows_it():
-    files = [
-        path for path in (ROOT / "src" / "wireglot").rglob("*") if path.suffix in (".py", ".toml", ".json")
-    ]
+    files = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".toml", ".json")]
     assert len(files) > 300
     assert not [str(path) for path in files if acme.NAME in path.read_text(encoding="utf-8").lower()]
 
@@ -381,7 +379,7 @@ def _listening(process: subprocess.Popen[bytes]) -> str:
     ("entries", "reported"),
     [
         (["acme = tests.dialects.nowhere:DIALECT"], "cannot be loaded: ModuleNotFoundError"),
-        (["acme = tests.dialects.acme:NAME"], "is no wireglot.dialects.base.Dialect"),
+        (["acme = tests.dialects.acme:NAME"], "is no wireglot_core.dialects.base.Dialect"),
         (["openai-chat = tests.dialects.acme:CHAT"], "there is a dialect 'openai-chat' already"),
     ],
 )

@@ -19,7 +19,7 @@ from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.request.exchange import MAX_REPORTED_LOSSES
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 QUICK: Final = "retry = { base = 0.001 }\nbreaker = { consecutive = 1000000, minimum = 1000000 }"
 TEXTS: Final = ["the first text", "a second one"]

@@ -27,7 +27,7 @@ from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.job import Incoming
 from wireglot.http.application import Familiar, Head
 from wireglot.logins.login import LoginFailed
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 KEY = "sk-of-the-client-0123456789"
 KEYS = {"team": f"sha256:{hashlib.sha256(KEY.encode()).hexdigest()}"}

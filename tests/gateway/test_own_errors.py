@@ -16,9 +16,9 @@ from wireglot.gateway.errors import (
     refusal,
     with_request_errors,
 )
-from wireglot.ir.content import Extra
-from wireglot.ir.errors import ApiError, ClientFault, Unsupported
-from wireglot.wire.json import decode
+from wireglot_core.ir.content import Extra
+from wireglot_core.ir.errors import ApiError, ClientFault, Unsupported
+from wireglot_core.wire.json import decode
 
 CLASSES: dict[str, tuple[str, int, str]] = {
     "bad": ("invalid_request", 400, ""),

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.gates import Gates
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.process_limits import ProcessLimits
@@ -24,7 +23,8 @@ from wireglot.gateway.steps import (
     route_embedding,
     steps_of,
 )
-from wireglot.wire.json import decode
+from wireglot_core.dialects.registry import surface
+from wireglot_core.wire.json import decode
 
 
 class Client(SimpleNamespace):

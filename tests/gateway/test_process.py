@@ -18,7 +18,7 @@ from wireglot.gateway.config import ConfigError
 from wireglot.gateway.config.problems import ConfigProblem, NotApproved
 from wireglot.gateway.run import Process, WorkerPlace
 from wireglot.gateway.settings import Settings
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 TOML = """
 [server]

@@ -12,7 +12,7 @@ from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 RESULT = {"name": "get_weather", "response": {"output": "12 degrees"}}
 

@@ -13,12 +13,12 @@ from wsproto.events import CloseConnection, TextMessage
 from tests.gateway.kit import head
 from tests.gateway.offline import Offline, Said
 from tests.tiers import rows
-from wireglot.dialects.base import SocketEnd, SocketRequest
-from wireglot.dialects.registry import surface
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.websockets import _as_post, _EventReply
 from wireglot.http.application import Headers, Upgrade
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import SocketEnd, SocketRequest
+from wireglot_core.dialects.registry import surface
+from wireglot_core.wire.json import decode, encode
 
 SPOKEN: Any = surface("openai-responses").websockets
 MINE = {"mine": {"dialect": "openai-chat", "base_url": "https://h.example/v1", "api_key": "key-one"}}

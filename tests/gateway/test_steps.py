@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from wireglot.dialects.registry import surface
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.steps import Pipeline, RequestKind, StepParts, StepSequence, steps_of
+from wireglot_core.dialects.registry import surface
 
 BARE = ["Admission", "Routing", "Queue", "Account", "HostedTools"]
 

@@ -27,7 +27,7 @@ from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.settings import ServerSettings, Settings
 from wireglot.gateway.supervisor import Supervisor, _bound, _reserve
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and fork are Unix's")
 

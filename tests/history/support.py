@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from wireglot.history import Assistant
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 DIALECTS = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist")

@@ -6,14 +6,14 @@ import pytest
 
 from tests.history.support import FIXTURES, anthropic_call, anthropic_events, gemini_chunk, heard, stream
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect as codec
 from wireglot.history import Assistant, Message, Text
-from wireglot.ir.content import Reasoning
-from wireglot.ir.outcome import Stop
-from wireglot.ir.stream import BrokenGrammar, Delta, Event, Failure, Finish, PartStart, Start, fold
-from wireglot.testing.check_dialect import fixtures
-from wireglot.testing.laws import every_cut, read_stream
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect as codec
+from wireglot_core.ir.content import Reasoning
+from wireglot_core.ir.outcome import Stop
+from wireglot_core.ir.stream import BrokenGrammar, Delta, Event, Failure, Finish, PartStart, Start, fold
+from wireglot_core.testing.check_dialect import fixtures
+from wireglot_core.testing.laws import every_cut, read_stream
 
 STREAMS = [
     case

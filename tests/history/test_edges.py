@@ -10,7 +10,7 @@ from tests.tiers import rows
 from wireglot.history import Assistant, BadHistory, History, Unfinished, native_calls
 from wireglot.history.ask import tools_of
 from wireglot.history.pairs import boundaries, cut_place, leading_system, open_calls, pending_calls
-from wireglot.ir.content import (
+from wireglot_core.ir.content import (
     CacheMark,
     Citation,
     Extra,
@@ -24,10 +24,10 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ApiError, ClientFault
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.request import HostedTool, Tool
-from wireglot.ir.stream import (
+from wireglot_core.ir.errors import ApiError, ClientFault
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.request import HostedTool, Tool
+from wireglot_core.ir.stream import (
     BrokenGrammar,
     Delta,
     Failure,

@@ -12,9 +12,9 @@ from tests.history.support import DIALECTS, MODELS, assert_presentable
 from tests.tiers import rows
 from wireglot.history import Assistant, History, Media, Message, Text, ToolCall, ToolResult, Unfinished
 from wireglot.history.pairs import boundaries, open_calls
-from wireglot.ir.content import Part, Reasoning
-from wireglot.ir.stream import Event, Failure, fold
-from wireglot.testing.strategies import event_streams, requests, responses, samples
+from wireglot_core.ir.content import Part, Reasoning
+from wireglot_core.ir.stream import Event, Failure, fold
+from wireglot_core.testing.strategies import event_streams, requests, responses, samples
 
 TARGETS = [
     *((dialect, MODELS[dialect], None) for dialect in DIALECTS),

@@ -20,12 +20,12 @@ from tests.history.support import (
 )
 from tests.tiers import rows
 from wireglot.history import History, Media, Thinking, Tool, ToolChoice
-from wireglot.ir.content import Extra
-from wireglot.ir.errors import ClientFault
-from wireglot.ir.request import Sampling
-from wireglot.providers.endpoints import endpoint
-from wireglot.providers.spec import provider
-from wireglot.testing.strategies import samples
+from wireglot_core.ir.content import Extra
+from wireglot_core.ir.errors import ClientFault
+from wireglot_core.ir.request import Sampling
+from wireglot_core.providers.endpoints import endpoint
+from wireglot_core.providers.spec import provider
+from wireglot_core.testing.strategies import samples
 
 PROJECT = Extra("gemini", form={"code_assist": {"envelope": {"project": "my-project"}}})
 TODO_SCHEMA = {
@@ -189,7 +189,9 @@ def test_the_history_does_no_io_and_knows_no_wire_format():
         }
         formats = ("anthropic", "openai_chat", "openai_responses", "gemini")
         assert not [
-            name for name in imported if name.startswith(tuple(f"wireglot.dialects.{f}" for f in formats))
+            name
+            for name in imported
+            if name.startswith(tuple(f"wireglot_core.dialects.{f}" for f in formats))
         ]
 
 

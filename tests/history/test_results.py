@@ -4,7 +4,7 @@ import pytest
 
 from tests.history.support import gemini_chunk, stream
 from wireglot.history import History, Media, Message, ToolCall
-from wireglot.testing.strategies import samples
+from wireglot_core.testing.strategies import samples
 
 PICTURE = Media("image", "image/png", samples.PNG)
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.laws.cases import every_dialect
 from wireglot import ClientFault
-from wireglot.dialects.registry import DialectName
 from wireglot.history import History
-from wireglot.ir.request import Sampling, Thinking
+from wireglot_core.dialects.registry import DialectName
+from wireglot_core.ir.request import Sampling, Thinking
 
 
 def asked() -> History:

@@ -11,7 +11,7 @@ import pytest
 from tests.history.support import FIXTURES, anthropic_call, anthropic_events, assert_presentable, heard
 from tests.tiers import rows
 from wireglot.history import Assistant, History
-from wireglot.testing.laws import every_cut
+from wireglot_core.testing.laws import every_cut
 
 LINES = (FIXTURES / "anthropic" / "tool_input_shapes.ndjson").read_text(encoding="utf-8").splitlines()
 SHAPES = {shape["name"]: shape for shape in map(json.loads, LINES)}

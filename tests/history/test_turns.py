@@ -26,10 +26,10 @@ from wireglot.history import (
     ToolResult,
     Unfinished,
 )
-from wireglot.ir.content import Extra, Foreign
-from wireglot.ir.errors import ClientFault, StrictLoss
-from wireglot.ir.outcome import Response, Stop
-from wireglot.testing.strategies import samples
+from wireglot_core.ir.content import Extra, Foreign
+from wireglot_core.ir.errors import ClientFault, StrictLoss
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.testing.strategies import samples
 
 CALL_ONLY = gemini_chunk({"functionCall": {"id": "fc-1", "name": "read_file", "args": {"path": "a.txt"}}})
 PICTURE = Media("image", "image/png", samples.PNG)

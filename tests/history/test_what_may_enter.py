@@ -6,7 +6,7 @@ import pytest
 
 from tests.tiers import rows
 from wireglot.history import History, Media
-from wireglot.ir.content import Message, ToolCall
+from wireglot_core.ir.content import Message, ToolCall
 
 
 def asked() -> History:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from wireglot import kimi
-from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
+from wireglot_core.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
 
 CODES: dict[type[WireglotError], str] = {
     WireglotError: "WIREGLOT_ERROR",

@@ -3,9 +3,9 @@
 from typing import get_args
 
 from tests.tiers import rows
-from wireglot.ir.content import Extra, Origin, Signature
-from wireglot.ir.grades import GRADE_MEANINGS, GRADES, Grade, grade_of
-from wireglot.ir.loss import (
+from wireglot_core.ir.content import Extra, Origin, Signature
+from wireglot_core.ir.grades import GRADE_MEANINGS, GRADES, Grade, grade_of
+from wireglot_core.ir.loss import (
     FEATURES,
     Action,
     Feature,

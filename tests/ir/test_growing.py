@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import NAMES, dialect
-from wireglot.ir.content import Text
-from wireglot.ir.stream import Delta, Event, Folding, GrowingText, PartStart, Start
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import NAMES, dialect
+from wireglot_core.ir.content import Text
+from wireglot_core.ir.stream import Delta, Event, Folding, GrowingText, PartStart, Start
 
 WORDS = 20_000
 WORD = "{:05d} "

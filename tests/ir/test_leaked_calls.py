@@ -5,12 +5,23 @@ from __future__ import annotations
 import pytest
 
 from tests.tiers import rows
-from wireglot.ir.content import Media, Message, Part, Reasoning, Text, TokenLogprob, ToolCall
-from wireglot.ir.leaked_calls import LEAK_FAMILIES, LeakFamily, offered, read_calls
-from wireglot.ir.outcome import Response, Stop, StopReason
-from wireglot.ir.request import Request, Tool, ToolChoice
-from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, check, fold, unfold
-from wireglot.ir.verdict import RECOVERED, NoAnswer, Watch, accept
+from wireglot_core.ir.content import Media, Message, Part, Reasoning, Text, TokenLogprob, ToolCall
+from wireglot_core.ir.leaked_calls import LEAK_FAMILIES, LeakFamily, offered, read_calls
+from wireglot_core.ir.outcome import Response, Stop, StopReason
+from wireglot_core.ir.request import Request, Tool, ToolChoice
+from wireglot_core.ir.stream import (
+    Delta,
+    Event,
+    Failure,
+    Finish,
+    PartEnd,
+    PartStart,
+    Start,
+    check,
+    fold,
+    unfold,
+)
+from wireglot_core.ir.verdict import RECOVERED, NoAnswer, Watch, accept
 
 ASKED = Request(
     "m", (Message("user", (Text("weather?"),)),), tuple(map(Tool, ("weather", "clock", "f", "g")))

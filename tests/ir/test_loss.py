@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wireglot.ir.loss import Loss, LossGroup, grouped, sum_of
+from wireglot_core.ir.loss import Loss, LossGroup, grouped, sum_of
 
 
 def lost(path: str, detail: str = "none of the target's") -> Loss:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.ir import stop_sequences
-from wireglot.ir.content import Citation, Reasoning, Text, TokenLogprob, ToolCall
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Candidate, Response, Stop, Usage
-from wireglot.ir.stop_sequences import (
+from wireglot_core.ir import stop_sequences
+from wireglot_core.ir.content import Citation, Reasoning, Text, TokenLogprob, ToolCall
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Candidate, Response, Stop, Usage
+from wireglot_core.ir.stop_sequences import (
     MAX_SEQUENCE_CHARS,
     MAX_SEQUENCES,
     StopFilter,
@@ -20,7 +20,7 @@ from wireglot.ir.stop_sequences import (
     first_match,
     searched,
 )
-from wireglot.ir.stream import (
+from wireglot_core.ir.stream import (
     Delta,
     Event,
     Failure,

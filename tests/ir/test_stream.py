@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot.ir.content import (
+from wireglot_core.ir.content import (
     CacheMark,
     Citation,
     Extra,
@@ -19,9 +19,9 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Candidate, Response, Stop, Usage
-from wireglot.ir.stream import (
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Candidate, Response, Stop, Usage
+from wireglot_core.ir.stream import (
     BrokenGrammar,
     Delta,
     Event,

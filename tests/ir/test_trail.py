@@ -3,10 +3,10 @@
 import pytest
 
 from tests.tiers import rows
-from wireglot.ir.content import Message, Text, ToolResult
-from wireglot.ir.loss import Loss
-from wireglot.ir.request import Request, Tool
-from wireglot.ir.trail import Trail
+from wireglot_core.ir.content import Message, Text, ToolResult
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.ir.trail import Trail
 
 _FIRST, _SECOND = Message("user", (Text("a"), Text("b"))), Message("assistant", (Text("c"),))
 _REQUEST = Request("m", (_FIRST, _SECOND), tools=(Tool("f"),))

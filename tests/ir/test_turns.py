@@ -1,10 +1,10 @@
 """Turns: neighbours merge, and every call is answered once, behind its turn, in call order."""
 
-from wireglot.ir.content import Extra, Message, Part, Text, ToolCall, ToolResult
-from wireglot.ir.loss import Loss
-from wireglot.ir.request import Request
-from wireglot.ir.trail import Trail
-from wireglot.ir.turns import INTERRUPTED, is_paired, last_words, merge_neighbours, repair_pairs
+from wireglot_core.ir.content import Extra, Message, Part, Text, ToolCall, ToolResult
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.trail import Trail
+from wireglot_core.ir.turns import INTERRUPTED, is_paired, last_words, merge_neighbours, repair_pairs
 
 
 def user(*parts: Part) -> Message:

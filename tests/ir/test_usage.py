@@ -1,8 +1,8 @@
 """Token counts: sums that never overlap, and accounts that become one."""
 
-from wireglot.ir.errors import MESSAGE_MAX, legible
-from wireglot.ir.outcome import Usage, added
-from wireglot.ir.usage import COUNTS, KINDS, Kind, counts_of, kinds_of, with_counts
+from wireglot_core.ir.errors import MESSAGE_MAX, legible
+from wireglot_core.ir.outcome import Usage, added
+from wireglot_core.ir.usage import COUNTS, KINDS, Kind, counts_of, kinds_of, with_counts
 
 ALL = Usage(
     input=1, cache_read=20, cache_write=300, cache_write_long=4000, tool_prompt=50_000, output=6, reasoning=70

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from tests.tiers import rows
-from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Candidate, Response, Stop, StopReason, Usage, added
-from wireglot.ir.request import Request, Tool
-from wireglot.ir.stream import Delta, Failure, Finish, PartEnd, PartStart, check, fold, unfold
-from wireglot.ir.verdict import (
+from wireglot_core.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Candidate, Response, Stop, StopReason, Usage, added
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.ir.stream import Delta, Failure, Finish, PartEnd, PartStart, check, fold, unfold
+from wireglot_core.ir.verdict import (
     CUT,
     CUT_BY_FILTER,
     CUT_BY_LIMIT,

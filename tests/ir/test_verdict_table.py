@@ -9,13 +9,13 @@ from typing import get_args
 import pytest
 
 from tests.laws.cases import FIXTURES
-from wireglot.ir.content import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.errors import ApiError
-from wireglot.ir.leaked_calls import LEAK_FAMILIES, LeakFamily
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Candidate, Response, Stop, StopReason, Usage
-from wireglot.ir.request import Request, Tool
-from wireglot.ir.stream import (
+from wireglot_core.ir.content import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.leaked_calls import LEAK_FAMILIES, LeakFamily
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Candidate, Response, Stop, StopReason, Usage
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.ir.stream import (
     Delta,
     Event,
     Failure,
@@ -27,7 +27,7 @@ from wireglot.ir.stream import (
     fold,
     unfold,
 )
-from wireglot.ir.verdict import NoAnswer, Watch, accept
+from wireglot_core.ir.verdict import NoAnswer, Watch, accept
 
 TABLE = FIXTURES / "verdicts.txt"
 UPDATE = bool(os.environ.get("WIREGLOT_UPDATE"))

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.kimi.kit import TOOL, Http, ask, ask_with_tools, call, message
-from wireglot.ir.content import Message, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.errors import ClientFault
+from wireglot_core.ir.content import Message, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.errors import ClientFault
 
 QUESTION = {"role": "user", "content": "The weather in Rome?"}
 

@@ -16,8 +16,8 @@ import pytest
 from tests.kimi.kit import TOOL, Lines, Sleeps, asynchronous, chunk, sse
 from tests.waiting import DEADLINE_SECONDS
 from wireglot import kimi
-from wireglot.ir.stream import Finish, fold
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot_core.ir.stream import Finish, fold
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-over-the-wire-0123"

@@ -18,8 +18,8 @@ from tests.kimi.kit import (
     streamed,
 )
 from wireglot import kimi
-from wireglot.ir.content import Reasoning, Text, ToolCall
-from wireglot.ir.stream import Delta, Finish, PartStart, Start, check, fold
+from wireglot_core.ir.content import Reasoning, Text, ToolCall
+from wireglot_core.ir.stream import Delta, Finish, PartStart, Start, check, fold
 
 CHUNKS = (
     chunk({"role": "assistant", "reasoning_content": "Hm."}),

@@ -10,8 +10,8 @@ import pytest
 
 from tests.kimi.kit import KEY, Http, Lines, ask, error
 from wireglot import kimi
-from wireglot.ir.errors import ClientFault, WireglotError
-from wireglot.providers.spec import provider
+from wireglot_core.ir.errors import ClientFault, WireglotError
+from wireglot_core.providers.spec import provider
 
 ENTRIES = ("complete", "complete_with_tools", "stream", "stream_with_tools")
 OPTIONS = {"model", "max_tokens", "system", "api_key", "base_url", "transport", "log", "sleep"}

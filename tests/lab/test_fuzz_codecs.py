@@ -7,7 +7,7 @@ import pytest
 from tests.tiers import rows
 from tools.lab.fuzz_codecs import JsonBodies
 from tools.lab.fuzz_target import Input
-from wireglot.wire.json import MAX_DEPTH, TooDeep, decode, encode
+from wireglot_core.wire.json import MAX_DEPTH, TooDeep, decode, encode
 
 
 @rows("seed", range(10))

@@ -31,7 +31,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, Final
 
-from wireglot.ir.errors import WireglotError
+from wireglot_core.ir.errors import WireglotError
 
 GROWTH: Final = 4
 MAX_RATIO: Final = 5

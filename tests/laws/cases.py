@@ -11,9 +11,9 @@ import pytest
 
 from tests.recordings import recordings
 from tests.tiers import WHOLE
-from wireglot.dialects.registry import NAMES, DialectName, dialect_name, surface
-from wireglot.testing.check_dialect import Case, fixtures
-from wireglot.wire.json import encode
+from wireglot_core.dialects.registry import NAMES, DialectName, dialect_name, surface
+from wireglot_core.testing.check_dialect import Case, fixtures
+from wireglot_core.wire.json import encode
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures"

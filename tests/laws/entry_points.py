@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from wireglot.cli.import_.importing import CONVERTERS
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import NAMES, dialect
 from wireglot.gateway.composition import hosted_runners
-from wireglot.ir.content import Message, Text
-from wireglot.ir.request import Request, Tool
 from wireglot.probe.run import WIRES
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import NAMES, dialect
+from wireglot_core.ir.content import Message, Text
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.wire.json import encode
 
 PAGE: Final = "page text"
 CONFIG: Final = "configuration file"

@@ -8,7 +8,7 @@ those that are here (`elsewhere`) and from each of them.
 from collections.abc import Iterator
 from typing import Any, get_args
 
-from wireglot.ir.content import (
+from wireglot_core.ir.content import (
     PHASE,
     CacheMark,
     Citation,
@@ -25,9 +25,9 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ApiError, ErrorKind
-from wireglot.ir.outcome import Candidate, Response, Stop, StopReason, Usage
-from wireglot.ir.request import (
+from wireglot_core.ir.errors import ApiError, ErrorKind
+from wireglot_core.ir.outcome import Candidate, Response, Stop, StopReason, Usage
+from wireglot_core.ir.request import (
     EFFORTS,
     Grammar,
     HostedTool,
@@ -39,7 +39,7 @@ from wireglot.ir.request import (
     Tool,
     ToolChoice,
 )
-from wireglot.ir.stream import (
+from wireglot_core.ir.stream import (
     Delta,
     Event,
     Failure,

@@ -11,12 +11,12 @@ import openai
 from google import genai
 from google.genai import types
 
-from wireglot.ir.content import Reasoning, Text, ToolCall
-from wireglot.ir.outcome import Response
-from wireglot.ir.verdict import is_cut
-from wireglot.traces.canonical import canonical_arguments
-from wireglot.wire.json import BadJson, decode, encode, encode_text
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.ir.content import Reasoning, Text, ToolCall
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.verdict import is_cut
+from wireglot_core.traces.canonical import canonical_arguments
+from wireglot_core.wire.json import BadJson, decode, encode, encode_text
+from wireglot_core.wire.sse import SseDecoder
 
 
 class Understood(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 PATH: Final = "/srv/forbidden/report.txt"
 ARGUMENTS: Final = f'{{"path": "{PATH}", "recursive": false}}'

@@ -10,10 +10,10 @@ from tools.fidelity.ablation import Kind, is_said_elsewhere, silent_fields
 from tools.fidelity.corpus import avoidable_losses, main
 from tools.fidelity.ignored import ELSEWHERE, IGNORED
 from tools.fidelity.necessary import NECESSARY
-from wireglot.dialects.registry import dialect_name
-from wireglot.ir.loss import Feature, Loss
-from wireglot.testing.check_dialect import Case
-from wireglot.wire.json import encode
+from wireglot_core.dialects.registry import dialect_name
+from wireglot_core.ir.loss import Feature, Loss
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.wire.json import encode
 
 KINDS: tuple[Kind, ...] = ("requests", "responses", "streams")
 SAMPLE = 400 if DEEP else 25

@@ -26,14 +26,14 @@ from tests.laws.strange_answers import (
 )
 from tests.tiers import WHOLE, rows
 from wireglot import StreamTranslator, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect
-from wireglot.ir.content import Text, ToolCall
-from wireglot.ir.stream import fold, unfold
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.traces.canonical import canonical_arguments
-from wireglot.wire.json import decode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect
+from wireglot_core.ir.content import Text, ToolCall
+from wireglot_core.ir.stream import fold, unfold
+from wireglot_core.traces.canonical import canonical_arguments
+from wireglot_core.wire.json import decode
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -3,7 +3,7 @@
 from itertools import permutations
 
 from tests.laws.cases import MAIN, MAIN_PAIRS, PAIRS, crossings, of_kind, partners
-from wireglot.dialects.registry import NAMES, surface
+from wireglot_core.dialects.registry import NAMES, surface
 
 
 def test_in_full_every_dialect_meets_every_other():

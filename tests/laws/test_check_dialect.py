@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from tests.laws.cases import FIXTURES, every_dialect
 from tests.laws.wires import same_spelling
 from tests.tiers import WHOLE
-from wireglot.dialects.base import Rendered
-from wireglot.dialects.openai_chat.tap import ChatTap
-from wireglot.dialects.registry import dialect
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Usage
 from wireglot.testing import LawsBroken, Samples, check_dialect, samples_in
+from wireglot_core.dialects.base import Rendered
+from wireglot_core.dialects.openai_chat.tap import ChatTap
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Usage
 
 
 def some(name: str, number: int = 3) -> Samples:

@@ -6,12 +6,12 @@ from hypothesis import given
 from tests.laws.cases import MAIN, all_hold, crossings, every_dialect, of_kind, recorded
 from tests.tiers import rows
 from wireglot import StreamTranslator
-from wireglot.dialects.registry import DialectName, dialect, dialect_name
-from wireglot.ir.stream import Event
-from wireglot.testing import codec_laws
-from wireglot.testing.check_dialect import Case
-from wireglot.testing.laws import every_cut
-from wireglot.testing.strategies import event_streams
+from wireglot_core.dialects.registry import DialectName, dialect, dialect_name
+from wireglot_core.ir.stream import Event
+from wireglot_core.testing import codec_laws
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.testing.laws import every_cut
+from wireglot_core.testing.strategies import event_streams
 
 
 def translated(case: Case, target: DialectName, pieces: list[bytes]) -> tuple[bytes, list[object]]:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect
-from wireglot.ir.loss import Loss
-from wireglot.ir.stream import fold, unfold
-from wireglot.testing.laws import read_stream
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.stream import fold, unfold
+from wireglot_core.testing.laws import read_stream
 
 GEMINI: DialectName = "gemini"
 INTERACTIONS: DialectName = "gemini-interactions"

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from tests.laws.wires import ends_in
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect
-from wireglot.ir.content import Part, Text, ToolCall
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, fold, unfold
-from wireglot.testing.laws import read_stream, write_stream
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect
+from wireglot_core.ir.content import Part, Text, ToolCall
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.stream import Delta, Event, Finish, PartEnd, PartStart, fold, unfold
+from wireglot_core.testing.laws import read_stream, write_stream
+from wireglot_core.wire.json import encode
 
 DIALECTS: tuple[DialectName, ...] = (
     "anthropic",

@@ -8,14 +8,14 @@ import pytest
 from tests.laws.cases import FIXTURES
 from tests.laws.test_pair_goldens import by_field
 from tests.laws.test_table_goldens import pinned
-from wireglot.dialects.base import Context
-from wireglot.dialects.places import RequestPlaces
-from wireglot.dialects.registry import NAMES, dialect
-from wireglot.ir.content import Text
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.request import Request
-from wireglot.ir.stream import unfold
-from wireglot.testing.check_dialect import fixtures
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.places import RequestPlaces
+from wireglot_core.dialects.registry import NAMES, dialect
+from wireglot_core.ir.content import Text
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import unfold
+from wireglot_core.testing.check_dialect import fixtures
 
 CONTEXT = Context(model="m", now=1760000000)
 HOSTS = ("https://example.com/v1", "https://example.com/v1/projects/p/publishers/google")

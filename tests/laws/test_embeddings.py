@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.dialects.base import (
+from wireglot_core.dialects.base import (
     Context,
     EmbeddingForm,
     Embeddings,
@@ -21,12 +21,18 @@ from wireglot.dialects.base import (
     Rendered,
     joined_embeddings,
 )
-from wireglot.dialects.registry import surface, surfaces
-from wireglot.ir.content import Extra, Media, Text
-from wireglot.ir.embedding import Embedding, EmbeddingInput, EmbeddingRequest, EmbeddingResponse, TokenIds
-from wireglot.ir.errors import ClientFault, Unsupported, UpstreamFault
-from wireglot.ir.outcome import Usage
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.registry import surface, surfaces
+from wireglot_core.ir.content import Extra, Media, Text
+from wireglot_core.ir.embedding import (
+    Embedding,
+    EmbeddingInput,
+    EmbeddingRequest,
+    EmbeddingResponse,
+    TokenIds,
+)
+from wireglot_core.ir.errors import ClientFault, Unsupported, UpstreamFault
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.wire.json import decode, encode
 
 CONTEXT = Context()
 

@@ -9,12 +9,12 @@ import pytest
 
 from tests.tiers import rows
 from wireglot import ClientFault, translate_request
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect
-from wireglot.ir.content import Message, Role, Text
-from wireglot.ir.errors import Unsupported
-from wireglot.ir.request import Request
-from wireglot.traces.canonical import empty_turns
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect
+from wireglot_core.ir.content import Message, Role, Text
+from wireglot_core.ir.errors import Unsupported
+from wireglot_core.ir.request import Request
+from wireglot_core.traces.canonical import empty_turns
 
 CONTEXT = Context()
 DIALECTS: tuple[DialectName, ...] = (

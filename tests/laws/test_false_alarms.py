@@ -8,14 +8,14 @@ import pytest
 
 from tests.laws.cases import ONE_TURN, every_dialect
 from wireglot import translate_request
-from wireglot.dialects.registry import DialectName, surface
-from wireglot.ir.content import Foreign, Origin
-from wireglot.ir.grades import GRADES
-from wireglot.ir.hosted import HostedCall, HostedResult, RanCall, WebSource
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.stream import PartStart
-from wireglot.providers.carried import with_minter
+from wireglot_core.dialects.registry import DialectName, surface
+from wireglot_core.ir.content import Foreign, Origin
+from wireglot_core.ir.grades import GRADES
+from wireglot_core.ir.hosted import HostedCall, HostedResult, RanCall, WebSource
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.stream import PartStart
+from wireglot_core.providers.carried import with_minter
 
 NOTE = "x-anthropic-billing-header: cc_version=2.1.326.566; cc_entrypoint=cli;"
 CLAUDE: dict[str, Any] = {

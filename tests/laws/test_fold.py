@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from tests.laws.cases import FIXTURES
 from tests.tiers import rows
-from wireglot.dialects.registry import NAMES, dialect
-from wireglot.ir.stream import check, fold, unfold
-from wireglot.testing import codec_laws
-from wireglot.testing.check_dialect import Case, fixtures
-from wireglot.testing.strategies import event_streams, responses
+from wireglot_core.dialects.registry import NAMES, dialect
+from wireglot_core.ir.stream import check, fold, unfold
+from wireglot_core.testing import codec_laws
+from wireglot_core.testing.check_dialect import Case, fixtures
+from wireglot_core.testing.strategies import event_streams, responses
 
 
 def twins() -> list[tuple[Case, Case]]:

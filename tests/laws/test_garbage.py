@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from tests.laws.cases import DEEP, every_dialect, of_kind, partners
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.errors import ClientFault, Unsupported, UpstreamFault
-from wireglot.testing import codec_laws
-from wireglot.testing.check_dialect import STRANGE, bent
-from wireglot.testing.codec_laws import names_a_place
-from wireglot.testing.laws import read_stream
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.errors import ClientFault, Unsupported, UpstreamFault
+from wireglot_core.testing import codec_laws
+from wireglot_core.testing.check_dialect import STRANGE, bent
+from wireglot_core.testing.codec_laws import names_a_place
+from wireglot_core.testing.laws import read_stream
+from wireglot_core.wire.json import encode
 
 CONTEXT = Context()
 TIMES = 300 if DEEP else 60

@@ -7,10 +7,10 @@ import pytest
 from tests.laws.cases import DEEP, all_hold, every_dialect, of_kind, recorded
 from tests.laws.wires import ends_in
 from tests.tiers import rows
-from wireglot.dialects.registry import NAMES, dialect
-from wireglot.ir.stream import Failure
-from wireglot.testing.check_dialect import bent_streams
-from wireglot.testing.laws import ending, read_stream, write_stream
+from wireglot_core.dialects.registry import NAMES, dialect
+from wireglot_core.ir.stream import Failure
+from wireglot_core.testing.check_dialect import bent_streams
+from wireglot_core.testing.laws import ending, read_stream, write_stream
 
 
 def streams_again(events):

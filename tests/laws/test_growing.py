@@ -19,19 +19,19 @@ from hypothesis import strategies as st
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.laws.test_prefix import ODD, PLACES, UPSTREAMS, Body, prefixes, talk
 from tests.tiers import rows
-from wireglot.cache import growing_body, known_row
-from wireglot.cache import memory as memory_module
-from wireglot.cache.memory import Memory
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect, surface
-from wireglot.ir.content import Message
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.request import Request
-from wireglot.testing.check_dialect import Case
-from wireglot.testing.strategies.strategies import requests
-from wireglot.translate import plan
-from wireglot.wire.json import decode, encode
-from wireglot.wire.splice import Outline
+from wireglot_core.cache import growing_body, known_row
+from wireglot_core.cache import memory as memory_module
+from wireglot_core.cache.memory import Memory
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect, surface
+from wireglot_core.ir.content import Message
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.request import Request
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.testing.strategies.strategies import requests
+from wireglot_core.translate import plan
+from wireglot_core.wire.json import decode, encode
+from wireglot_core.wire.splice import Outline
 
 Upstream = tuple[str, str | None, str | None]
 
@@ -165,7 +165,7 @@ def test_a_memory_that_forgets_on_the_way_changes_nothing() -> None:
 
 def test_another_secret_opens_nothing_that_is_remembered() -> None:
     """What was unsealed for one owner is not there for another, even in one memory."""
-    from wireglot.ir.content import Origin, Signature
+    from wireglot_core.ir.content import Origin, Signature
 
     ours = Context(secret=b"one", owner="a")
     sealed = ours.seal(Signature("state", Origin("openai-chat", "p")), "reasoning")

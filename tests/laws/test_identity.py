@@ -5,9 +5,9 @@ from functools import partial
 from tests.laws.cases import all_hold, every_dialect, of_kind, recorded
 from tests.laws.wires import same_spelling
 from tests.tiers import rows
-from wireglot.dialects.registry import dialect
-from wireglot.testing import codec_laws
-from wireglot.testing.check_dialect import Case
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.testing import codec_laws
+from wireglot_core.testing.check_dialect import Case
 
 
 def request_comes_back(case: Case) -> None:

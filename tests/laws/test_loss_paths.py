@@ -8,17 +8,17 @@ from hypothesis import given
 from tests.laws.cases import all_hold, every_dialect, every_pair, of_kind, partners, recorded
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.json_path import snake_case
-from wireglot.dialects.places import RequestPlaces
-from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name, surface
-from wireglot.ir.content import Media, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.errors import Unsupported
-from wireglot.ir.grades import GRADES
-from wireglot.ir.loss import Loss
-from wireglot.testing.check_dialect import Case
-from wireglot.testing.strategies.strategies import requests
-from wireglot.wire.json import encode_text
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.json_path import snake_case
+from wireglot_core.dialects.places import RequestPlaces
+from wireglot_core.dialects.registry import NAMES, DialectName, dialect, dialect_name, surface
+from wireglot_core.ir.content import Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.errors import Unsupported
+from wireglot_core.ir.grades import GRADES
+from wireglot_core.ir.loss import Loss
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.testing.strategies.strategies import requests
+from wireglot_core.wire.json import encode_text
 
 CONTEXT = Context()
 

@@ -6,7 +6,7 @@ from tests.tiers import rows
 from tools.fidelity.answer_probes import RESPONSES, server_part_probe, state_probes
 from tools.fidelity.matrix import DIRECTIONS, grade_request, grade_response, grade_state
 from tools.fidelity.request_probes import REQUESTS, hosted_probe, unknown_probe
-from wireglot.ir.loss import FEATURES, Feature
+from wireglot_core.ir.loss import FEATURES, Feature
 
 LIES = ("LOST", "FALSE ALARM")
 directions = rows(("client", "upstream"), DIRECTIONS)

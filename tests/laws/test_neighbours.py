@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.laws.test_table_goldens import pinned
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import (
     CacheMark,
     Citation,
     Extra,
@@ -27,10 +27,10 @@ from wireglot.ir.content import (
     TokenLogprob,
     ToolCall,
 )
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.request import Request
-from wireglot.ir.stream import unfold
-from wireglot.testing.laws import write_stream
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import unfold
+from wireglot_core.testing.laws import write_stream
 
 CONTEXT = Context(now=1700000001)
 PARTS: dict[str, Part] = {

@@ -10,13 +10,13 @@ from typing import TypeVar
 from tests.laws import neutral
 from tests.laws.cases import FIXTURES, every_dialect
 from tests.laws.test_pair_goldens import UPDATE, by_field
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.errors import Unsupported
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response
-from wireglot.ir.request import Request
-from wireglot.ir.stream import Event, check
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.errors import Unsupported
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import Event, check
 
 Case = TypeVar("Case")
 

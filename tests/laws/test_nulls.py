@@ -19,16 +19,16 @@ from tests.laws.cases import FIXTURES, MAIN, RECORDINGS
 from tests.laws.strange_answers import STRANGE
 from tests.recordings import recordings
 from wireglot import StreamTranslator, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import NAMES, DialectName, dialect, surface
-from wireglot.ir.content import Text
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.hosted import HostedCall, HostedResult, RanCall, WebPage, WebSource
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.stream import PartStart, check
-from wireglot.testing.check_dialect import fixtures
-from wireglot.wire.json import BadJson, decode
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import NAMES, DialectName, dialect, surface
+from wireglot_core.ir.content import Text
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.hosted import HostedCall, HostedResult, RanCall, WebPage, WebSource
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.stream import PartStart, check
+from wireglot_core.testing.check_dialect import fixtures
+from wireglot_core.wire.json import BadJson, decode
+from wireglot_core.wire.sse import SseDecoder
 
 Evidence = Literal["recorded", "typed"]
 """`recorded`: traffic of the vendor's own servers has it. `typed`: @anthropic-ai/sdk 1.10 or openai 7.55 declare

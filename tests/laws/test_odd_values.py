@@ -16,12 +16,12 @@ from tests.laws.cases import FIXTURES, of_kind
 from tests.laws.test_pair_goldens import UPDATE
 from tests.laws.wires import same_spelling
 from tests.tiers import rows
-from wireglot.dialects.base import Context, Rendered
-from wireglot.dialects.registry import NAMES, dialect
-from wireglot.ir.errors import WireglotError
-from wireglot.testing.check_dialect import Case, fixtures
-from wireglot.testing.laws import differences
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.registry import NAMES, dialect
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.testing.check_dialect import Case, fixtures
+from wireglot_core.testing.laws import differences
+from wireglot_core.wire.json import decode, encode
 
 GOLDENS = FIXTURES / "odd"
 CONTEXT = Context(now=1700000001)

@@ -14,10 +14,10 @@ from typing import Any
 from tests.laws.cases import FIXTURES, of_kind
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.registry import NAMES, DialectName, dialect_name, surface
-from wireglot.ir.errors import Unsupported
-from wireglot.ir.loss import Loss
-from wireglot.testing.check_dialect import Case, fixtures
+from wireglot_core.dialects.registry import NAMES, DialectName, dialect_name, surface
+from wireglot_core.ir.errors import Unsupported
+from wireglot_core.ir.loss import Loss
+from wireglot_core.testing.check_dialect import Case, fixtures
 
 GOLDENS = FIXTURES / "pairs"
 UPDATE = bool(os.environ.get("WIREGLOT_UPDATE"))

@@ -8,16 +8,16 @@ from msgspec.structs import replace
 from tests.laws.cases import all_hold, every_pair, of_kind, recorded
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name, surface
-from wireglot.ir.errors import Unsupported
-from wireglot.ir.loss import Action, Feature, Loss
-from wireglot.ir.request import Request, Tool
-from wireglot.ir.stream import Finish, fold
-from wireglot.providers.limits import DEFAULT_SAMPLING
-from wireglot.testing.check_dialect import Case
-from wireglot.testing.conservation import lost
-from wireglot.testing.laws import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import NAMES, DialectName, dialect, dialect_name, surface
+from wireglot_core.ir.errors import Unsupported
+from wireglot_core.ir.loss import Action, Feature, Loss
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.ir.stream import Finish, fold
+from wireglot_core.providers.limits import DEFAULT_SAMPLING
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.testing.conservation import lost
+from wireglot_core.testing.laws import (
     crossed_request,
     crossed_response,
     differences,
@@ -26,7 +26,7 @@ from wireglot.testing.laws import (
     read_stream,
     write_stream,
 )
-from wireglot.traces.canonical import canonical_request
+from wireglot_core.traces.canonical import canonical_request
 
 CONTEXT = Context()
 FEATURES = frozenset(get_args(Feature))

@@ -19,14 +19,14 @@ from tests.laws.pattern_steps import Mode, grows
 from tests.laws.source_patterns import Found, source_patterns
 from tests.tiers import rows
 from tools.structure import modules
-from wireglot.dialects.registry import surfaces
 from wireglot.gateway.entry.routes import Routes
 from wireglot.gateway.hosted import rounds
 from wireglot.http import redaction
-from wireglot.ir import stop_sequences
-from wireglot.ir.leaked_calls import LEAK_FAMILIES, _Tokens, _tokens
-from wireglot.providers import spec
-from wireglot.traces.links import Marker
+from wireglot_core.dialects.registry import surfaces
+from wireglot_core.ir import stop_sequences
+from wireglot_core.ir.leaked_calls import LEAK_FAMILIES, _Tokens, _tokens
+from wireglot_core.providers import spec
+from wireglot_core.traces.links import Marker
 
 Patterns = Iterable[str | bytes | re.Pattern[str] | re.Pattern[bytes]]
 
@@ -42,23 +42,23 @@ LIMITS = [
 ]
 
 EXAMPLES: dict[str, list[Patterns]] = {
-    "wireglot.extras": [[r"""extra == ['"]login['"]"""]],
+    "wireglot_core.extras": [[r"""extra == ['"]login['"]"""]],
     "wireglot.gateway.config.read": [[r'[ \t]*\[[ \t]*models[ \t]*\.[ \t]*"?([A-Za-z0-9._-]+)"?[ \t]*\]']],
     "wireglot.gateway.entry.routes": [[Routes(surfaces())._lost_key]],
     "wireglot.gateway.hosted.rounds": [
         [rf"\[[^\[\]]*\]\(<?(http://a/b|http://a)>?\)|(http://a/b|http://a){rounds._AFTER}"]
     ],
     "wireglot.http.redaction": [[pattern for _, pattern in redaction._PATTERNS]],
-    "wireglot.ir.leaked_calls": [
+    "wireglot_core.ir.leaked_calls": [
         [pattern for each in (*combinations(LEAK_FAMILIES, 1), LEAK_FAMILIES) for pattern in patterns(each)]
         for patterns in (lambda names: [tokens(names).head], lambda names: [tokens(names).undecided])
     ],
-    "wireglot.ir.stop_sequences": [[stop_sequences._Beginnings(["a", "]-^"]).first]],
-    "wireglot.providers.fit.survey": [
+    "wireglot_core.ir.stop_sequences": [[stop_sequences._Beginnings(["a", "]-^"]).first]],
+    "wireglot_core.providers.fit.survey": [
         list({limits.tool_name for limits in LIMITS if limits.tool_name}),
         list({limits.call_id for limits in LIMITS if limits.call_id}),
     ],
-    "wireglot.traces.links": [[Marker()._plain], [Marker()._encoded]],
+    "wireglot_core.traces.links": [[Marker()._plain], [Marker()._encoded]],
 }
 """Module -> what its patterns that depend on something may be, in their order."""
 

@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect, dialect_name
-from wireglot.ir.errors import ClientFault, Unsupported
-from wireglot.testing.check_dialect import Case
-from wireglot.testing.strategies.strategies import requests
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect, dialect_name
+from wireglot_core.ir.errors import ClientFault, Unsupported
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.testing.strategies.strategies import requests
+from wireglot_core.wire.json import encode
 
 Body = dict[str, Any]
 

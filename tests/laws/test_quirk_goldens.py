@@ -17,11 +17,11 @@ from tests.laws.test_pair_goldens import MODELS, UPDATE, by_field
 from tests.laws.test_read_goldens import answer_places_of, neutral, places_of
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import NAMES, dialect, dialect_name
-from wireglot.ir.errors import WireglotError
-from wireglot.testing.check_dialect import Case, fixtures
-from wireglot.testing.laws import read_stream, write_stream
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import NAMES, dialect, dialect_name
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.testing.check_dialect import Case, fixtures
+from wireglot_core.testing.laws import read_stream, write_stream
 
 QUIRKS = FIXTURES / "quirks"
 CONTEXT = Context(now=1700000001)

@@ -14,13 +14,13 @@ import msgspec
 from tests.laws.cases import FIXTURES, of_kind
 from tests.laws.test_pair_goldens import UPDATE, by_field
 from tests.tiers import rows
-from wireglot.dialects.base import Context, Dialect, Places, RequestPlaces, answer_located
-from wireglot.dialects.registry import NAMES, dialect
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response
-from wireglot.ir.request import Request
-from wireglot.testing.check_dialect import Case, fixtures
-from wireglot.testing.laws import read_stream
+from wireglot_core.dialects.base import Context, Dialect, Places, RequestPlaces, answer_located
+from wireglot_core.dialects.registry import NAMES, dialect
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.request import Request
+from wireglot_core.testing.check_dialect import Case, fixtures
+from wireglot_core.testing.laws import read_stream
 
 GOLDENS = FIXTURES / "read"
 CONTEXT = Context(provider="p", now=1700000001)

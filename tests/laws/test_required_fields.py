@@ -12,13 +12,13 @@ import pytest
 from tests.laws.cases import FIXTURES, MAIN, MAIN_PAIRS, all_hold, recorded
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect, dialect_name
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.loss import Loss
-from wireglot.testing.check_dialect import Case, fixtures
-from wireglot.wire.json import decode
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect, dialect_name
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.loss import Loss
+from wireglot_core.testing.check_dialect import Case, fixtures
+from wireglot_core.wire.json import decode
+from wireglot_core.wire.sse import SseDecoder
 
 REQUIRED = {
     "Message": "id type role content model stop_reason stop_sequence stop_details usage container",

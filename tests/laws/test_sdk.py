@@ -8,14 +8,14 @@ from tests.laws.cases import MAIN, PAIRS, all_hold, of_kind, recorded
 from tests.laws.sdks import RESPONSES, STREAMS, Failed, Understood, understood
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_response
-from wireglot.dialects.arguments import PARSE_ERROR, RAW, arguments_object
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect, dialect_name
-from wireglot.ir.content import Media
-from wireglot.ir.outcome import Response
-from wireglot.ir.stream import Failure, fold
-from wireglot.testing.check_dialect import Case
-from wireglot.testing.laws import ending, opened, read_stream
+from wireglot_core.dialects.arguments import PARSE_ERROR, RAW, arguments_object
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect, dialect_name
+from wireglot_core.ir.content import Media
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.stream import Failure, fold
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.testing.laws import ending, opened, read_stream
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.dialects.registry import DialectName
-from wireglot.ir.loss import Feature
+from wireglot_core.dialects.registry import DialectName
+from wireglot_core.ir.loss import Feature
 
 Body = dict[str, Any]
 HELLO = [{"role": "user", "content": "hello"}]

@@ -4,9 +4,9 @@ from hypothesis import given
 
 from tests.laws.cases import every_dialect
 from tests.tiers import rows
-from wireglot.dialects.registry import dialect
-from wireglot.testing import codec_laws
-from wireglot.testing.strategies import event_streams, requests, responses
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.testing import codec_laws
+from wireglot_core.testing.strategies import event_streams, requests, responses
 
 
 @every_dialect

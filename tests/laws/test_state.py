@@ -10,18 +10,18 @@ from tests.laws.cases import MAIN, of_kind
 from tests.tiers import rows
 from tools.fidelity.matrix import said_back
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect
-from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.errors import Unsupported
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.request import Request
-from wireglot.ir.stream import Finish, fold, unfold
-from wireglot.testing.check_dialect import Case
-from wireglot.testing.laws import ending, opened, read_stream
-from wireglot.traces.canonical import canonical_arguments
-from wireglot.wire.json import decode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect
+from wireglot_core.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.errors import Unsupported
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import Finish, fold, unfold
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.testing.laws import ending, opened, read_stream
+from wireglot_core.traces.canonical import canonical_arguments
+from wireglot_core.wire.json import decode
 
 CONTEXT = Context()
 

@@ -10,16 +10,16 @@ from msgspec.structs import replace
 
 from tests.laws.cases import FIXTURES, MAIN, all_hold, recorded
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import PHASE, Citation, Origin, Part, Reasoning, Signature, Text, ToolCall
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.stream import fold, unfold
-from wireglot.testing.check_dialect import Case, fixtures
-from wireglot.testing.laws import read_stream, write_stream
-from wireglot.wire.json import decode
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import PHASE, Citation, Origin, Part, Reasoning, Signature, Text, ToolCall
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.stream import fold, unfold
+from wireglot_core.testing.check_dialect import Case, fixtures
+from wireglot_core.testing.laws import read_stream, write_stream
+from wireglot_core.wire.json import decode
+from wireglot_core.wire.sse import SseDecoder
 
 CONTEXT = Context()
 ORIGIN = Origin("openai-responses", model="gpt-6")

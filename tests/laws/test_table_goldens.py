@@ -14,13 +14,13 @@ import pytest
 
 from tests.laws.cases import FIXTURES, every_dialect
 from tests.laws.test_pair_goldens import UPDATE, by_field
-from wireglot.dialects.base import Context, ListedModel
-from wireglot.dialects.registry import NAMES, dialect, surface
 from wireglot.gateway.request.job import ClientBody
-from wireglot.ir.content import Extra, Message, Text
-from wireglot.ir.errors import ApiError, ClientFault, ErrorKind, WireglotError
-from wireglot.ir.request import Request
-from wireglot.testing.check_dialect import Case, fixtures
+from wireglot_core.dialects.base import Context, ListedModel
+from wireglot_core.dialects.registry import NAMES, dialect, surface
+from wireglot_core.ir.content import Extra, Message, Text
+from wireglot_core.ir.errors import ApiError, ClientFault, ErrorKind, WireglotError
+from wireglot_core.ir.request import Request
+from wireglot_core.testing.check_dialect import Case, fixtures
 
 GOLDENS = FIXTURES / "tables"
 CONTEXT = Context(now=1700000001)

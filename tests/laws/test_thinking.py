@@ -8,10 +8,10 @@ import pytest
 
 from tests.tiers import WHOLE, rows
 from wireglot import translate_request
-from wireglot.dialects.registry import dialect_name
-from wireglot.ir.request import EFFORTS
-from wireglot.providers.limits import Limits
-from wireglot.providers.spec import limits_of, may_reason, names, provider
+from wireglot_core.dialects.registry import dialect_name
+from wireglot_core.ir.request import EFFORTS
+from wireglot_core.providers.limits import Limits
+from wireglot_core.providers.spec import limits_of, may_reason, names, provider
 
 HELLO = [{"role": "user", "content": "hello"}]
 CLIENTS: dict[str, dict[str, Any]] = {

@@ -7,8 +7,8 @@ import pytest
 from tests.laws.test_tool_choices import OBJECT, permitted
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.dialects.registry import NAMES, surface
-from wireglot.wire.json import encode_text
+from wireglot_core.dialects.registry import NAMES, surface
+from wireglot_core.wire.json import encode_text
 
 Body = dict[str, Any]
 

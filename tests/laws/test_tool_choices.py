@@ -8,8 +8,8 @@ import pytest
 from tests.laws.cases import ALL_PAIRS
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.ir.errors import Unsupported
-from wireglot.ir.loss import Loss
+from wireglot_core.ir.errors import Unsupported
+from wireglot_core.ir.loss import Loss
 
 Body = dict[str, Any]
 FUNCTIONS = ("look", "count", "delete_all")

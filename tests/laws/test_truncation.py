@@ -8,11 +8,11 @@ from tests.laws.cases import all_hold, crossings, every_dialect, of_kind, record
 from tests.laws.wires import ends_in
 from tests.tiers import rows
 from wireglot import StreamTranslator
-from wireglot.dialects.registry import dialect
-from wireglot.ir.stream import Failure
-from wireglot.testing import codec_laws
-from wireglot.testing.check_dialect import Case
-from wireglot.testing.laws import ending, read_stream
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.stream import Failure
+from wireglot_core.testing import codec_laws
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.testing.laws import ending, read_stream
 
 
 @pytest.mark.sampled("case.dialect")

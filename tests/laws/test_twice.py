@@ -7,9 +7,9 @@ import pytest
 from tests.laws.cases import PAIRS, all_hold, crossings, recorded
 from tests.tiers import rows
 from wireglot import Unsupported, translate_request, translate_response
-from wireglot.dialects.registry import NAMES, DialectName, dialect_name
-from wireglot.testing.check_dialect import Case
-from wireglot.wire.json import encode
+from wireglot_core.dialects.registry import NAMES, DialectName, dialect_name
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.wire.json import encode
 
 
 def twice_is_equal(case: Case, target: DialectName) -> None:

@@ -12,16 +12,16 @@ from tools.fidelity.matrix import said_back
 from tools.fidelity.necessary import brought_no_state
 from tools.fidelity.round_trips import round_trip
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect, dialect_name
-from wireglot.ir.content import Message, Text, ToolCall, ToolResult
-from wireglot.ir.loss import Feature
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.request import Request, Tool
-from wireglot.ir.stream import fold, unfold
-from wireglot.testing.check_dialect import Case
-from wireglot.testing.laws import read_stream
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect, dialect_name
+from wireglot_core.ir.content import Message, Text, ToolCall, ToolResult
+from wireglot_core.ir.loss import Feature
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.ir.stream import fold, unfold
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.testing.laws import read_stream
+from wireglot_core.wire.json import decode, encode
 
 MAY_DIFFER: dict[Feature, str] = {
     "foreign_part": "what a search has found is cited beside a Gemini answer, where no history has a place",

@@ -9,11 +9,11 @@ import pytest
 from tests.laws.cases import ALL_PAIRS, ONE_TURN, of_kind
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.dialects.registry import NAMES, DialectName, dialect_name, surface
-from wireglot.ir.errors import Unsupported
-from wireglot.providers.spec import names, provider
-from wireglot.testing.check_dialect import Case
-from wireglot.wire.json import encode_text
+from wireglot_core.dialects.registry import NAMES, DialectName, dialect_name, surface
+from wireglot_core.ir.errors import Unsupported
+from wireglot_core.providers.spec import names, provider
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.wire.json import encode_text
 
 ID = "vendor-id-0451"
 PNG = "iVBORw0KGgo="

@@ -18,13 +18,13 @@ from tests.tiers import rows
 from tools.judges.environments import Missing
 from tools.judges.oracle import Kind, Oracle, events, oracle
 from tools.judges.schemas import VENDORS, Written, kind_of, of_fixtures, translated
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect
-from wireglot.ir.errors import Unsupported
-from wireglot.ir.stream import check
-from wireglot.testing.check_dialect import Case
-from wireglot.translate import plan
-from wireglot.wire.json import decode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect
+from wireglot_core.ir.errors import Unsupported
+from wireglot_core.ir.stream import check
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.translate import plan
+from wireglot_core.wire.json import decode
 
 CONTEXT = Context(model="m", now=1700000001)
 MODELS = {

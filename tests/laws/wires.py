@@ -4,9 +4,9 @@ import re
 from functools import cache
 from typing import Any, Literal
 
-from wireglot.dialects.registry import surface
-from wireglot.wire.json import decode
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.dialects.registry import surface
+from wireglot_core.wire.json import decode
+from wireglot_core.wire.sse import SseDecoder
 
 _GEMINI = frozenset({"gemini", "code-assist", "gemini-simple"})
 _LISTS = frozenset({"contents", "parts", "tools", "functionDeclarations"})

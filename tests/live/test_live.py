@@ -11,9 +11,9 @@ import pytest
 from tools.live.__main__ import main
 from tools.live.scenarios import SCENARIOS
 from tools.live.vendors import MODELS, Unpriced, vendor
-from wireglot.dialects.registry import surface
-from wireglot.providers.spec import provider
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot_core.dialects.registry import surface
+from wireglot_core.providers.spec import provider
 
 KEYS = {
     "anthropic": ("ANTHROPIC_API_KEY", "sk-ant-test-5cb1c4a00f21d9"),

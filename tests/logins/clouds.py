@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from tools.http_double import DoubleHandler, HttpDouble
-from wireglot.wire.event_stream import message
+from wireglot_core.wire.event_stream import message
 
 PRIVATE_KEY: Final = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 TENANT, CLIENT, CLIENT_SECRET = "11111111-2222", "app-1", "entra-secret-0123456789"

@@ -11,12 +11,12 @@ import pytest
 
 from tests.logins.clouds import CLIENT, CLIENT_SECRET, TENANT, Cloud, service_account
 from tests.tiers import rows
-from wireglot.extras import install_hint
 from wireglot.logins.entra import _refused, _seconds
 from wireglot.logins.google import _fix as google_fix
 from wireglot.logins.google import _seconds as google_seconds
 from wireglot.logins.login import AwsLogin, EntraLogin, GoogleLogin, Grant, Login, LoginFailed
 from wireglot.logins.renewal import obtain
+from wireglot_core.extras import install_hint
 
 
 def google(folder: Path, cloud: Cloud) -> GoogleLogin:

@@ -35,7 +35,7 @@ from wireglot.stores import open_engine
 from wireglot.stores.records import UsageRow
 from wireglot.stores.seal import Sealer
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot.traces.trace import Row, Trace, TraceMessage
+from wireglot_core.traces.trace import Row, Trace, TraceMessage
 
 pytestmark = pytest.mark.whole  # minutes
 

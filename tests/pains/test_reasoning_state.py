@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from wireglot import Context, translate_request, translate_response
-from wireglot.dialects.envelope import seal
-from wireglot.ir.content import Origin, Signature
+from wireglot_core.dialects.envelope import seal
+from wireglot_core.ir.content import Origin, Signature
 
 CLIENTS = ("anthropic", "openai-chat", "openai-responses")
 SIGNATURE = "CvABAdHtim8="

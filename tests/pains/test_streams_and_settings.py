@@ -9,7 +9,7 @@ from tests.laws.cases import FIXTURES, MAIN, MAIN_PAIRS
 from tests.laws.wires import ends_in
 from tests.tiers import rows
 from wireglot import StreamTranslator, StrictLoss, translate_request, translate_response
-from wireglot.ir.request import EFFORTS
+from wireglot_core.ir.request import EFFORTS
 
 FAILING = {
     "anthropic": "error_midway.sse",

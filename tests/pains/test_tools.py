@@ -8,8 +8,8 @@ import pytest
 
 from tests.laws.cases import FIXTURES, MAIN
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.registry import DialectName
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.dialects.registry import DialectName
+from wireglot_core.wire.sse import SseDecoder
 
 IMAGE = {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}
 

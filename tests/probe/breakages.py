@@ -10,7 +10,7 @@ from typing import Any, Final
 from tests.probe.broken_server import Breakage, Change, Served
 from wireglot.probe.cases.prompts import LONG, SYSTEM, WORDS
 from wireglot.probe.cases.schemas import FLAT
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.wire.json import BadJson, decode, encode
 
 A, C, R, G = "anthropic", "openai-chat", "openai-responses", "gemini"
 O, I = "ollama", "gemini-interactions"  # noqa: E741 - as the others

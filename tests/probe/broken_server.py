@@ -9,12 +9,12 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.demo.service import refused, serve, target_of
-from wireglot.dialects.faults import kind_of_status
-from wireglot.ir.errors import ApiError
 from wireglot.probe.run import WIRES
 from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.testing.scripted_upstream.behaviour import Recorded
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.dialects.faults import kind_of_status
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.wire.json import BadJson, decode, encode
 
 KEY: Final = "the-key-of-the-double-0123456789"
 MODEL: Final = "demo"

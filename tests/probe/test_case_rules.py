@@ -14,7 +14,7 @@ from wireglot.probe.question import ProbeCall, ProbeQuestion
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply, ProbeUsage, Thought
 from wireglot.probe.run import WIRES
 from wireglot.probe.talk import Refused
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 
 class Scripted:

@@ -579,7 +579,7 @@ def test_a_catalog_entry_has_what_was_found():
     assert (
         text
         == """\
-# src/wireglot/providers/catalog/api-my-host-example.toml, found by `wireglot probe` with "a\\"m".
+# src/wireglot_core/providers/catalog/api-my-host-example.toml, found by `wireglot probe` with "a\\"m".
 # Check each line: one model was tested, once. (9.9, 2026-01-02)
 title = "api-my-host-example"
 dialects = ["openai-chat"]

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from wireglot.dialects.base import Context
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.content import (
     Message,
     Origin,
     Part,
@@ -12,12 +12,12 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.request import (
+from wireglot_core.ir.request import (
     Request,
 )
-from wireglot.providers.fit.fit import Fitter
-from wireglot.providers.fit.fitting import FitTarget, Fitted
-from wireglot.providers.limits import Limits
+from wireglot_core.providers.fit.fit import Fitter
+from wireglot_core.providers.fit.fitting import FitTarget, Fitted
+from wireglot_core.providers.limits import Limits
 
 
 def user(*parts: Part) -> Message:

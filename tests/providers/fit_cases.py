@@ -4,7 +4,7 @@ from copy import copy
 from typing import Any, NamedTuple
 
 from tests.providers.asks import CLAUDE, GEMINI, assistant, request, user
-from wireglot.ir.content import (
+from wireglot_core.ir.content import (
     CacheMark,
     Citation,
     Extra,
@@ -20,7 +20,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.request import (
+from wireglot_core.ir.request import (
     MIDWAY,
     TOOLS_PART,
     Grammar,
@@ -33,7 +33,7 @@ from wireglot.ir.request import (
     Tool,
     ToolChoice,
 )
-from wireglot.providers.limits import BASE, Limits
+from wireglot_core.providers.limits import BASE, Limits
 
 CHAT, MESSAGES, RESPONSES = "openai-chat", "anthropic", "openai-responses"
 PROVIDER = "acme"

@@ -8,8 +8,8 @@ import pytest
 
 from tests.tiers import rows
 from wireglot import translate_request, translate_response
-from wireglot.dialects.registry import DialectName, dialect_name
-from wireglot.ir.loss import Loss
+from wireglot_core.dialects.registry import DialectName, dialect_name
+from wireglot_core.ir.loss import Loss
 
 _EPHEMERAL = {"type": "ephemeral", "ttl": "1h"}
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from tests.providers.asks import assistant, features, fitted, request, user
 from wireglot import translate_request, translate_response
-from wireglot.ir.content import Extra, Foreign, Part, Reasoning, Text, ToolCall
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Candidate, Response, Stop, StopReason, Usage
-from wireglot.ir.request import HostedTool, OutputFormat, Thinking, Tool, ToolChoice
-from wireglot.ir.stream import Delta, Event, PartEnd, PartStart, check, fold, unfold
-from wireglot.providers.emulation import AnswerFilter, Emulation
-from wireglot.providers.limits import ChoiceName, Limits
-from wireglot.wire.json import decode
+from wireglot_core.ir.content import Extra, Foreign, Part, Reasoning, Text, ToolCall
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Candidate, Response, Stop, StopReason, Usage
+from wireglot_core.ir.request import HostedTool, OutputFormat, Thinking, Tool, ToolChoice
+from wireglot_core.ir.stream import Delta, Event, PartEnd, PartStart, check, fold, unfold
+from wireglot_core.providers.emulation import AnswerFilter, Emulation
+from wireglot_core.providers.limits import ChoiceName, Limits
+from wireglot_core.wire.json import decode
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 FORMAT = OutputFormat("schema", SCHEMA)

@@ -13,13 +13,13 @@ from openai.types import EmbeddingModel
 from openai.types.shared import AllModels, ChatModel
 
 from tests.tiers import rows
-from wireglot.dialects.registry import NAMES, surface
 from wireglot.gateway.config.provider_table import LoginTable
 from wireglot.logins.login import LoginKind
-from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint, variables_of
-from wireglot.providers.limits import BASE, Limits
-from wireglot.providers.list_price import price_list
-from wireglot.providers.spec import Source, UnknownProvider, limits_for, names, provider, provider_for
+from wireglot_core.dialects.registry import NAMES, surface
+from wireglot_core.providers.endpoints import NoEndpoint, Operation, endpoint, variables_of
+from wireglot_core.providers.limits import BASE, Limits
+from wireglot_core.providers.list_price import price_list
+from wireglot_core.providers.spec import Source, UnknownProvider, limits_for, names, provider, provider_for
 
 
 @rows("name", names())
@@ -407,7 +407,7 @@ def test_a_context_window_is_stated_once() -> None:
     """By the generated list, or by hand where that has none."""
     twice = []
     for name in names():
-        text = (files("wireglot.providers") / "catalog" / f"{name}.toml").read_text(encoding="utf-8")
+        text = (files("wireglot_core.providers") / "catalog" / f"{name}.toml").read_text(encoding="utf-8")
         stated = {entry["match"] for entry in tomllib.loads(text).get("models", ()) if "context" in entry}
         twice += [f"{name}/{model}" for model in stated & price_list().contexts.get(name, {}).keys()]
     assert twice == []
@@ -451,7 +451,7 @@ def test_a_request_fits_into_the_window_with_its_answer() -> None:
 
 
 def test_the_names_of_the_catalog_are_those_of_its_files_in_order() -> None:
-    listed = [entry.name.partition(".") for entry in (files("wireglot.providers") / "catalog").iterdir()]
+    listed = [entry.name.partition(".") for entry in (files("wireglot_core.providers") / "catalog").iterdir()]
     assert list(names()) == sorted(name for name, _, ending in listed if ending == "toml")
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.tiers import rows
 from tools.prices.build import live
-from wireglot.providers.list_price import ListPrice, Rates, price_list
-from wireglot.providers.prices import list_price, why_unpriced
-from wireglot.providers.spec import ProviderSpec, names, provider
+from wireglot_core.providers.list_price import ListPrice, Rates, price_list
+from wireglot_core.providers.prices import list_price, why_unpriced
+from wireglot_core.providers.spec import ProviderSpec, names, provider
 
 DOLLAR = 1_000_000
 FREE = {"zai/glm-4.7-flash"}

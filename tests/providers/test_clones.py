@@ -7,12 +7,12 @@ import pytest
 from tests.gateway.kit import catalogued, own, settings
 from tests.providers.own_dialect_asks import claude_code
 from tests.tiers import rows
-from wireglot.dialects.base import Context, Rendered
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.settings import Provider
 from wireglot.gateway.targets.routing import Target, route
-from wireglot.providers.spec import limits_for, provider_for
-from wireglot.translate import plan, translate_request
+from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.providers.spec import limits_for, provider_for
+from wireglot_core.translate import plan, translate_request
 
 RICH: dict[str, Any] = {
     "model": "m",

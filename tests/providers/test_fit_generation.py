@@ -9,25 +9,25 @@ import pytest
 from tests.providers.asks import assistant, features, fitted, request, user
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.dialects.registry import DialectName
-from wireglot.ir.content import (
+from wireglot_core.dialects.registry import DialectName
+from wireglot_core.ir.content import (
     Message,
     Reasoning,
     Text,
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.request import (
+from wireglot_core.ir.request import (
     UNNAMED_FORMAT,
     OutputFormat,
     Sampling,
     Tool,
 )
-from wireglot.ir.stop_sequences import MAX_SEQUENCES
-from wireglot.ir.stream import Delta, Event, PartEnd, PartStart
-from wireglot.providers.aliases import Aliases, EventRestorer
-from wireglot.providers.emulation import Emulation
-from wireglot.providers.limits import Limits
+from wireglot_core.ir.stop_sequences import MAX_SEQUENCES
+from wireglot_core.ir.stream import Delta, Event, PartEnd, PartStart
+from wireglot_core.providers.aliases import Aliases, EventRestorer
+from wireglot_core.providers.emulation import Emulation
+from wireglot_core.providers.limits import Limits
 
 
 def test_limits_that_refuse_nothing_change_nothing() -> None:

@@ -5,17 +5,17 @@ from typing import Any
 
 from tests.providers.asks import features, fitted, pair, request, user
 from tests.tiers import rows
-from wireglot.dialects.base import Context, is_minted
-from wireglot.dialects.registry import DialectName, dialect
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.registry import DialectName, dialect
+from wireglot_core.ir.content import (
     Text,
     ToolCall,
     ToolResult,
 )
-from wireglot.providers.fit.fitting import Fitted
-from wireglot.providers.limits import Limits
-from wireglot.providers.spec import limits_for
-from wireglot.translate import translate_request
+from wireglot_core.providers.fit.fitting import Fitted
+from wireglot_core.providers.limits import Limits
+from wireglot_core.providers.spec import limits_for
+from wireglot_core.translate import translate_request
 
 
 def ids(outcome: Fitted) -> list[tuple[str, str]]:

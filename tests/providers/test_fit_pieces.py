@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import seal
-from wireglot.dialects.registry import DialectName
-from wireglot.ir.content import Origin, Signature
-from wireglot.translate import translate_request
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.envelope import seal
+from wireglot_core.dialects.registry import DialectName
+from wireglot_core.ir.content import Origin, Signature
+from wireglot_core.translate import translate_request
 
 CONTEXT = Context()
 CALL = {"functionCall": {"id": "a1b2c3d4", "name": "f", "args": {}}}

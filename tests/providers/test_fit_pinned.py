@@ -16,12 +16,12 @@ from tests.laws.cases import FIXTURES
 from tests.providers.asks import fit
 from tests.providers.fit_cases import CONVERSATIONS, ENDPOINTS, HISTORY, PROVIDER, TOOLS, Endpoint
 from tests.tiers import rows
-from wireglot.cache.memory import Memory
-from wireglot.dialects.base import Context
-from wireglot.ir.errors import Unsupported
-from wireglot.ir.request import Request, Tool
-from wireglot.providers.fit.fitting import Fitted
-from wireglot.providers.limits import Limits
+from wireglot_core.cache.memory import Memory
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.errors import Unsupported
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.providers.fit.fitting import Fitted
+from wireglot_core.providers.limits import Limits
 
 PINS = FIXTURES / "fit"
 UPDATE = bool(os.environ.get("WIREGLOT_UPDATE"))

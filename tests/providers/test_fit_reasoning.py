@@ -2,8 +2,8 @@
 
 from tests.providers.asks import CLAUDE, GEMINI, assistant, features, fit, fitted, pair, request, user
 from wireglot import translate_request
-from wireglot.dialects.base import Context
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.content import (
     Extra,
     Origin,
     Reasoning,
@@ -12,8 +12,8 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.providers.fit.parts import SKIP_SIGNATURE
-from wireglot.providers.limits import Limits
+from wireglot_core.providers.fit.parts import SKIP_SIGNATURE
+from wireglot_core.providers.limits import Limits
 
 
 def test_reasoning_goes_back_only_to_who_signed_it() -> None:

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.providers.asks import fit
-from wireglot.dialects.base import Context
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.content import (
     CacheMark,
     Extra,
     Foreign,
@@ -19,10 +19,10 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import Unsupported
-from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
-from wireglot.providers.fit import fitting
-from wireglot.providers.fit.survey import (
+from wireglot_core.ir.errors import Unsupported
+from wireglot_core.ir.request import OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
+from wireglot_core.providers.fit import fitting
+from wireglot_core.providers.fit.survey import (
     ALWAYS,
     ANSWERED,
     BLANK,
@@ -57,8 +57,8 @@ from wireglot.providers.fit.survey import (
     asks,
     survey,
 )
-from wireglot.providers.limits import BASE, Limits
-from wireglot.testing.strategies import requests
+from wireglot_core.providers.limits import BASE, Limits
+from wireglot_core.testing.strategies import requests
 
 _LIMITS = [
     *BASE.values(),

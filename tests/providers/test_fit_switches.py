@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.registry import DialectName
 
 BODIES: dict[str, dict[str, Any]] = {
     "anthropic": {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "?"}]},

@@ -7,19 +7,19 @@ import pytest
 from tests.providers.asks import CLAUDE, assistant, features, fitted, pair, request, user
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.dialects.registry import DialectName
-from wireglot.ir.content import (
+from wireglot_core.dialects.registry import DialectName
+from wireglot_core.ir.content import (
     Reasoning,
     Text,
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.request import (
+from wireglot_core.ir.request import (
     Effort,
     Thinking,
 )
-from wireglot.providers.limits import Limits
-from wireglot.providers.spec import limits_for
+from wireglot_core.providers.limits import Limits
+from wireglot_core.providers.spec import limits_for
 
 
 @rows(

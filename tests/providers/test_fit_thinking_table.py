@@ -11,19 +11,19 @@ import pytest
 from tests.providers.asks import fit, request
 from tests.providers.test_fit_pinned import pinned
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.ir.content import Extra
-from wireglot.ir.loss import Loss
-from wireglot.ir.request import EFFORTS, Effort, Request, Thinking
-from wireglot.providers.fit.fitting import FitTarget, Fitting
-from wireglot.providers.fit.thinking import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.content import Extra
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.request import EFFORTS, Effort, Request, Thinking
+from wireglot_core.providers.fit.fitting import FitTarget, Fitting
+from wireglot_core.providers.fit.thinking import (
     effort_of_budget,
     fit_thinking,
     nearest_effort,
     stop_thinking_in_loop,
     thinks,
 )
-from wireglot.providers.limits import Limits
+from wireglot_core.providers.limits import Limits
 
 CHAT = "openai-chat"
 SWITCH = Extra(CHAT, form={"control": "thinking"})

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from tests.providers.asks import assistant, features, fitted, request, user
-from wireglot.ir.content import (
+from wireglot_core.ir.content import (
     Foreign,
     Text,
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.request import (
+from wireglot_core.ir.request import (
     Grammar,
     HostedChoice,
     HostedTool,
@@ -20,10 +20,10 @@ from wireglot.ir.request import (
     Tool,
     ToolChoice,
 )
-from wireglot.ir.stream import Delta, PartEnd, PartStart
-from wireglot.providers.aliases import EventRestorer
-from wireglot.providers.limits import Limits, ThinkingStyle
-from wireglot.providers.spec import limits_for
+from wireglot_core.ir.stream import Delta, PartEnd, PartStart
+from wireglot_core.providers.aliases import EventRestorer
+from wireglot_core.providers.limits import Limits, ThinkingStyle
+from wireglot_core.providers.spec import limits_for
 
 
 def test_a_freeform_tool_becomes_a_function_of_one_string_and_comes_back_as_what_it_was() -> None:

@@ -4,9 +4,9 @@ import pytest
 
 from tests.providers.asks import assistant, features, fit, fitted, request, user
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName
+from wireglot_core.ir.content import (
     CacheMark,
     Extra,
     Foreign,
@@ -17,14 +17,14 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import Unsupported
-from wireglot.ir.loss import Loss
-from wireglot.ir.request import (
+from wireglot_core.ir.errors import Unsupported
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.request import (
     Request,
     Tool,
 )
-from wireglot.providers.limits import Limits
-from wireglot.translate import translate_request
+from wireglot_core.providers.limits import Limits
+from wireglot_core.translate import translate_request
 
 
 def test_a_system_message_midway_becomes_marked_text_where_there_is_no_place_for_it() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.ir.content import Media
-from wireglot.providers.fit.words import document_text
+from wireglot_core.ir.content import Media
+from wireglot_core.providers.fit.words import document_text
 
 OTHERS = ("openai-chat", "openai-responses", "gemini")
 FOUND = {

@@ -6,12 +6,12 @@ import pytest
 
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect
-from wireglot.ir.content import Text, ToolCall
-from wireglot.ir.stream import fold
-from wireglot.testing.laws import read_stream
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect
+from wireglot_core.ir.content import Text, ToolCall
+from wireglot_core.ir.stream import fold
+from wireglot_core.testing.laws import read_stream
+from wireglot_core.wire.json import decode, encode
 
 PLACE = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 HELLO = [{"role": "user", "content": "Where?"}]

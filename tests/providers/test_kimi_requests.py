@@ -6,8 +6,8 @@ import pytest
 
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.dialects.base import Rendered
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.base import Rendered
+from wireglot_core.dialects.registry import DialectName
 
 WEATHER: dict[str, Any] = {
     "type": "function",

@@ -9,11 +9,11 @@ import pytest
 from tests.providers.own_dialect_asks import claude_code, codex, opencode
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect, dialect_name
-from wireglot.providers.limits import BASE
-from wireglot.providers.spec import limits_of, names, provider
-from wireglot.translate import Plan, plan
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect, dialect_name
+from wireglot_core.providers.limits import BASE
+from wireglot_core.providers.spec import limits_of, names, provider
+from wireglot_core.translate import Plan, plan
 
 _PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
 

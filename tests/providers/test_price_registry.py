@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tools.prices.build import Missing, aliases_of, built, written
-from wireglot.providers.list_price import ListPrice, Price, Tier, price_list
+from wireglot_core.providers.list_price import ListPrice, Price, Tier, price_list
 
 SOURCE = "https://prices.test/list"
 ALIASES = """
@@ -114,5 +114,5 @@ def test_what_has_gone_from_the_registry_is_reported(change: tuple[str, str], re
 
 
 def test_the_list_is_as_the_tool_writes_it() -> None:
-    kept = (files("wireglot.providers") / "catalog" / "prices.json").read_text(encoding="utf-8")
+    kept = (files("wireglot_core.providers") / "catalog" / "prices.json").read_text(encoding="utf-8")
     assert written(price_list()) == kept

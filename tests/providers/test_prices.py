@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import convert
 
-from wireglot.ir.outcome import Usage
-from wireglot.ir.usage import COUNTS
-from wireglot.providers.list_price import ListPrice, Price, Tier, day_number
-from wireglot.providers.prices import PriceRule, cost, micro, price_of
-from wireglot.providers.spec import ModelSpec, ProviderSpec, provider
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.ir.usage import COUNTS
+from wireglot_core.providers.list_price import ListPrice, Price, Tier, day_number
+from wireglot_core.providers.prices import PriceRule, cost, micro, price_of
+from wireglot_core.providers.spec import ModelSpec, ProviderSpec, provider
 
 
 def test_each_kind_of_token_has_its_own_price() -> None:

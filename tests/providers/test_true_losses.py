@@ -8,8 +8,8 @@ import pytest
 
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.dialects.registry import DialectName
-from wireglot.ir.loss import Loss
+from wireglot_core.dialects.registry import DialectName
+from wireglot_core.ir.loss import Loss
 
 _PROVIDERS: dict[DialectName, tuple[str, str]] = {
     "anthropic": ("anthropic", "claude-opus-4-6"),

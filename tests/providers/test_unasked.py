@@ -5,10 +5,10 @@ from __future__ import annotations
 from tests.laws import neutral
 from tests.laws.cases import MAIN
 from tests.tiers import rows
-from wireglot.ir.content import Foreign, Origin, Part, Reasoning, Signature, Text, ToolCall
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.stream import fold, unfold
-from wireglot.providers.unasked import Unasked
+from wireglot_core.ir.content import Foreign, Origin, Part, Reasoning, Signature, Text, ToolCall
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.stream import fold, unfold
+from wireglot_core.providers.unasked import Unasked
 
 MINTER = Origin("openai-responses", "openai", "gpt-5.5")
 STATE = Signature("c3RhdGU=", MINTER)

@@ -17,7 +17,7 @@ HOME = "https://code.example/wireglot/wireglot"
 NEVER = re.compile(
     r"\.venv|\.git/|__pycache__|\.pyc$|\.installed|\.runs|\.hypothesis|_cache/|\.env$|\.pth$|\.so$"
 )
-NATIVE = "wireglot/wire/_scan.abi3.so"
+NATIVE = "wireglot_core/wire/_scan.abi3.so"
 BUILD = "import hatchling.build as made; made.build_sdist('dist'); made.build_wheel('dist')"
 
 

@@ -5,7 +5,7 @@ import pytest
 import wireglot
 from tests.requirements.wire import ASKS, asked, chat, gemini, responses
 from tests.tiers import rows
-from wireglot.dialects.registry import dialect_name
+from wireglot_core.dialects.registry import dialect_name
 
 PLACES = {
     # What the caller means, and where each dialect has it; None: it has no word for it.

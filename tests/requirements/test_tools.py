@@ -22,9 +22,9 @@ from tests.requirements.wire import (
 )
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect, dialect_name
-from wireglot.ir.request import Tool
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect, dialect_name
+from wireglot_core.ir.request import Tool
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 NESTED = {"type": "function", "function": {"name": "look", "description": "d", "parameters": SCHEMA}}

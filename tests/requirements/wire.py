@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import wireglot
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.registry import DialectName
 
 MAIN = ("anthropic", "openai-chat", "openai-responses", "gemini")
 

@@ -24,14 +24,14 @@ from tools.http_api.document import (
 from tools.http_api.operations import OPERATIONS
 from tools.http_api.page import page
 from tools.http_api.routes import served
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect, names, surfaces
 from wireglot.gateway.entry import routes
 from wireglot.gateway.entry.routes import INSPECTOR_ROOT, INSPECTOR_ROUTES, OwnRoute, Routes
 from wireglot.gateway.errors import _CLASSES
 from wireglot.http.application import Head
-from wireglot.ir.errors import ApiError
 from wireglot.testing.live_gateway import LiveGateway
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect, names, surfaces
+from wireglot_core.ir.errors import ApiError
 
 DOCUMENT = document()
 ROOT = Path(__file__).parents[2]

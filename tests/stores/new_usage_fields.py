@@ -21,13 +21,13 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.state.ledger.report import query_of, report
 from wireglot.gateway.state.ledger.usage_ledger import completed
 from wireglot.http.redaction import Redactor
-from wireglot.ir.outcome import Usage
-from wireglot.providers.prices import Price, cost
 from wireglot.stores import open_engine
 from wireglot.stores.journal.journal import Journal
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.records import UsageQuery, UsageRow
 from wireglot.stores.transfer import export_lines, import_lines
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.providers.prices import Price, cost
 
 HEARD: dict[str, Any] = {"audio": 7}
 USAGE = Usage(input=1, output=2, **HEARD)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import wireglot
+import wireglot_core
 from tests.stores.conftest import MEMORY, POSTGRES, SQLITE, Run
 from wireglot.stores import open_engine
 from wireglot.stores.journal.files import orphans
@@ -35,10 +36,11 @@ FIELDS = """\
 @pytest.fixture(scope="module")
 def tomorrow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package with one more line for the count, and a few for fields of a row that are no counts."""
-    (package,) = wireglot.__path__
     root = tmp_path_factory.mktemp("tomorrow")
-    shutil.copytree(package, root / "wireglot", ignore=shutil.ignore_patterns("__pycache__"))
-    file = root / "wireglot" / "ir" / "usage.py"
+    for package in (wireglot, wireglot_core):
+        (path,) = package.__path__
+        shutil.copytree(path, root / package.__name__, ignore=shutil.ignore_patterns("__pycache__"))
+    file = root / "wireglot_core" / "ir" / "usage.py"
     source = file.read_text()
     assert source.count(BEFORE) == 1
     file.write_text(source.replace(BEFORE, DECLARED + BEFORE))

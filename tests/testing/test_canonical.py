@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot.ir.content import (
+from wireglot_core.ir.content import (
     CacheMark,
     Citation,
     Extra,
@@ -26,8 +26,8 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.outcome import Candidate, Response, Stop, Usage
-from wireglot.ir.request import (
+from wireglot_core.ir.outcome import Candidate, Response, Stop, Usage
+from wireglot_core.ir.request import (
     Grammar,
     HostedChoice,
     HostedTool,
@@ -39,9 +39,9 @@ from wireglot.ir.request import (
     Tool,
     ToolChoice,
 )
-from wireglot.ir.safeguards import CallVerdict, Safeguard, SafeguardResult
-from wireglot.ir.stream import unfold
-from wireglot.traces.canonical import (
+from wireglot_core.ir.safeguards import CallVerdict, Safeguard, SafeguardResult
+from wireglot_core.ir.stream import unfold
+from wireglot_core.traces.canonical import (
     canonical_arguments,
     canonical_events,
     canonical_extra,

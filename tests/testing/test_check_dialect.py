@@ -13,17 +13,17 @@ from msgspec.structs import replace
 
 from tests.testing.toy_dialect import NAME, TOY, wire
 from tests.tiers import rows
-from wireglot.dialects.base import Context, Dialect, Rendered
-from wireglot.dialects.registry import NAMES, dialect, names, register, unregister
-from wireglot.ir.content import Text, ToolCall
-from wireglot.ir.errors import ApiError, ClientFault, Unsupported, UpstreamFault
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.stream import Failure, unfold
 from wireglot.testing import LawsBroken, Samples, check_dialect, samples_in
-from wireglot.testing.check_dialect import STRANGE, Case, _laws, bent, bent_streams, fixtures
-from wireglot.testing.codec_laws import as_it_is
+from wireglot_core.dialects.base import Context, Dialect, Rendered
+from wireglot_core.dialects.registry import NAMES, dialect, names, register, unregister
+from wireglot_core.ir.content import Text, ToolCall
+from wireglot_core.ir.errors import ApiError, ClientFault, Unsupported, UpstreamFault
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.stream import Failure, unfold
+from wireglot_core.testing.check_dialect import STRANGE, Case, _laws, bent, bent_streams, fixtures
+from wireglot_core.testing.codec_laws import as_it_is
 
-module = sys.modules["wireglot.testing.check_dialect"]  # its package has a function of this name
+module = sys.modules["wireglot_core.testing.check_dialect"]  # its package has a function of this name
 CHAT, CLAUDE = dialect("openai-chat"), dialect("anthropic")
 
 CHUNKS = (

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from tests.testing.toy_dialect import CUT_OFF, TOY, Reader, ToyTap, Writer, frame, glance, parse_error, wire
 from tests.tiers import rows
-from wireglot.dialects.base import AnswerGlance, Context, Dialect, Rendered
-from wireglot.ir.content import Extra, Message, Text, ToolCall
-from wireglot.ir.errors import ApiError, ClientFault, Unsupported, UpstreamFault
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.request import Request, Sampling, Tool
-from wireglot.ir.stream import (
+from wireglot_core.dialects.base import AnswerGlance, Context, Dialect, Rendered
+from wireglot_core.ir.content import Extra, Message, Text, ToolCall
+from wireglot_core.ir.errors import ApiError, ClientFault, Unsupported, UpstreamFault
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.request import Request, Sampling, Tool
+from wireglot_core.ir.stream import (
     BrokenGrammar,
     Delta,
     Event,
@@ -27,7 +27,7 @@ from wireglot.ir.stream import (
     Start,
     unfold,
 )
-from wireglot.testing import codec_laws as laws
+from wireglot_core.testing import codec_laws as laws
 
 REQUEST = Request("m", (Message("user", (Text("hello"),)),), (Tool("look"),), sampling=Sampling(seed=1))
 RESPONSE = Response(

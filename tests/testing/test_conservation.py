@@ -5,11 +5,11 @@ from typing import Any, get_args
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.loss import Feature, Loss
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.request import HostedTool, Request, Tool
-from wireglot.testing.conservation import Atom, lost
+from wireglot_core.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.loss import Feature, Loss
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.request import HostedTool, Request, Tool
+from wireglot_core.testing.conservation import Atom, lost
 
 NOTHING = Request("m", ())
 RULES = Request("m", (Message("system", (Text("be good"),)),))

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from tests.testing.toy_dialect import CUT_OFF, NAME, TOY, Reader, Writer, frame, wire
 from tests.tiers import rows
-from wireglot.dialects.base import Context, Rendered
-from wireglot.dialects.envelope import Holder, seal
-from wireglot.dialects.registry import register, unregister
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.envelope import Holder, seal
+from wireglot_core.dialects.registry import register, unregister
+from wireglot_core.ir.content import (
     FOREIGN,
     UNSIGNED,
     Extra,
@@ -23,12 +23,12 @@ from wireglot.ir.content import (
     Text,
     ToolCall,
 )
-from wireglot.ir.errors import ApiError
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.request import Request
-from wireglot.ir.stream import BrokenGrammar, Delta, Event, Failure, Finish, Start, unfold
-from wireglot.testing.laws import (
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import BrokenGrammar, Delta, Event, Failure, Finish, Start, unfold
+from wireglot_core.testing.laws import (
     crossed_request,
     crossed_response,
     differences,

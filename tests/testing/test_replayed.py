@@ -14,8 +14,8 @@ from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.testing import replay
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot.traces.file import BadTrace, read_trace, write_trace
-from wireglot.traces.trace import Trace
+from wireglot_core.traces.file import BadTrace, read_trace, write_trace
+from wireglot_core.traces.trace import Trace
 
 
 def test_a_file_that_is_translated_as_it_was_passes(tmp_path: Path) -> None:

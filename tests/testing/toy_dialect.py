@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from wireglot.dialects.base import AnswerGlance, Context, Dialect, Rendered
-from wireglot.dialects.registry import dialect
-from wireglot.ir.errors import ApiError, ClientFault, UpstreamFault
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response, Usage
-from wireglot.ir.request import Request
-from wireglot.ir.stream import Event, Failure, Finish, Start, UsageReport
+from wireglot_core.dialects.base import AnswerGlance, Context, Dialect, Rendered
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.errors import ApiError, ClientFault, UpstreamFault
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response, Usage
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import Event, Failure, Finish, Start, UsageReport
 
 NAME = "toy"
 CUT_OFF = Failure(ApiError("server", "cut off"))

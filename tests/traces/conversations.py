@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Media, Message, Text, ToolCall, ToolResult
-from wireglot.ir.request import Request, Sampling, Tool
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Media, Message, Text, ToolCall, ToolResult
+from wireglot_core.ir.request import Request, Sampling, Tool
 
 NAMES: Final = ("anthropic", "openai-chat", "openai-responses", "gemini")
 PAIRS: Final = [(source, target) for source in NAMES for target in NAMES if source != target]

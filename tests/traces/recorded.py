@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.demo import service
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect, dialect_name
-from wireglot.traces.target import RecordedTarget
-from wireglot.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage, traced
-from wireglot.translate import StreamTranslator, translate_request, translate_response
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect, dialect_name
+from wireglot_core.traces.target import RecordedTarget
+from wireglot_core.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage, traced
+from wireglot_core.translate import StreamTranslator, translate_request, translate_response
+from wireglot_core.wire.json import encode
 
 MODEL = "demo-model"
 PATHS = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tests.tiers import rows
-from wireglot.ir.content import Media, Message, Reasoning, Signature, Text, ToolCall, ToolResult
-from wireglot.ir.content import Origin as Minter
-from wireglot.traces.causes import is_keep_alive, same_unit, units_of, with_causes
-from wireglot.traces.links import Marker
-from wireglot.traces.target import TraceTarget
-from wireglot.traces.trace import TraceFrame, TraceMessage
+from wireglot_core.ir.content import Media, Message, Reasoning, Signature, Text, ToolCall, ToolResult
+from wireglot_core.ir.content import Origin as Minter
+from wireglot_core.traces.causes import is_keep_alive, same_unit, units_of, with_causes
+from wireglot_core.traces.links import Marker
+from wireglot_core.traces.target import TraceTarget
+from wireglot_core.traces.trace import TraceFrame, TraceMessage
 
 
 def stream(*said: str, every: float = 1.0) -> TraceMessage:

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from tests.tiers import rows
 from tests.traces.conversations import NAMES, PAIRS, conversation
 from tests.traces.recorded import recorded
-from wireglot.traces.analysis import with_analysis
-from wireglot.traces.pointer import resolve
-from wireglot.traces.trace import Trace, TraceMessage
-from wireglot.translate import translate_response
+from wireglot_core.traces.analysis import with_analysis
+from wireglot_core.traces.pointer import resolve
+from wireglot_core.traces.trace import Trace, TraceMessage
+from wireglot_core.translate import translate_response
 
 
 def requests_of(trace: Trace) -> tuple[object, object]:

@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from tests.laws.test_pair_goldens import UPDATE
 from tests.traces.conversations import NAMES, conversation
 from tests.traces.recorded import recorded
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.traces.analysis import with_analysis
-from wireglot.traces.causes import units_of
-from wireglot.traces.diff import sides
-from wireglot.traces.replay import replay
-from wireglot.traces.trace import Link, Trace, TraceFrame, TraceMessage
-from wireglot.wire.json import decode, encode_text
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.traces.analysis import with_analysis
+from wireglot_core.traces.causes import units_of
+from wireglot_core.traces.diff import sides
+from wireglot_core.traces.replay import replay
+from wireglot_core.traces.trace import Link, Trace, TraceFrame, TraceMessage
+from wireglot_core.wire.json import decode, encode_text
 
 GOLDENS: Final = Path(__file__).with_name("goldens")
 HOSTED: Final = {

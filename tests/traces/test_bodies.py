@@ -7,8 +7,8 @@ import base64
 import pytest
 
 from tests.tiers import rows
-from wireglot.traces import bodies
-from wireglot.traces.bodies import (
+from wireglot_core.traces import bodies
+from wireglot_core.traces.bodies import (
     UnreadableBody,
     check_linkable,
     document,
@@ -17,7 +17,7 @@ from wireglot.traces.bodies import (
     payload,
     whole,
 )
-from wireglot.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage
+from wireglot_core.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage
 
 
 def frames(*texts: str) -> TraceMessage:

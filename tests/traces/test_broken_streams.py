@@ -9,16 +9,16 @@ import pytest
 from msgspec.structs import replace
 
 from tests.traces.recorded import recorded
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Reasoning, Text, ToolCall
-from wireglot.ir.errors import ApiError
-from wireglot.ir.stream import Delta, Failure
-from wireglot.traces.again import amounted
-from wireglot.traces.analysis import with_analysis
-from wireglot.traces.bodies import payload
-from wireglot.traces.replay import replay
-from wireglot.traces.trace import Trace, TraceFrame, TraceMessage
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Reasoning, Text, ToolCall
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.stream import Delta, Failure
+from wireglot_core.traces.again import amounted
+from wireglot_core.traces.analysis import with_analysis
+from wireglot_core.traces.bodies import payload
+from wireglot_core.traces.replay import replay
+from wireglot_core.traces.trace import Trace, TraceFrame, TraceMessage
 
 DIALECTS = ["anthropic", "openai-chat", "openai-responses", "gemini"]
 BEFORE_ITS_END = "the stream stops here, before its end"

@@ -9,8 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot.traces.cache_truth import CacheTruth, conversation_cache, exchange_cache
-from wireglot.traces.trace import Attempt, Row, Tokens, Trace, TraceMessage
+from wireglot_core.traces.cache_truth import CacheTruth, conversation_cache, exchange_cache
+from wireglot_core.traces.trace import Attempt, Row, Tokens, Trace, TraceMessage
 
 MARK = {"type": "ephemeral"}
 LONG = "word " * 4000

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from tests.tiers import rows
 from tests.traces.conversations import NAMES, PAIRS, SCHEMA, conversation
 from tests.traces.recorded import recorded
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Message as Turn
-from wireglot.ir.content import Text
-from wireglot.ir.request import Request, Tool
-from wireglot.traces.analysis import with_analysis
-from wireglot.traces.causes import is_keep_alive, units_of
-from wireglot.traces.trace import Trace, TraceFrame, TraceMessage
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Message as Turn
+from wireglot_core.ir.content import Text
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.traces.analysis import with_analysis
+from wireglot_core.traces.causes import is_keep_alive, units_of
+from wireglot_core.traces.trace import Trace, TraceFrame, TraceMessage
 
 
 def words(frame: TraceFrame) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tests.tiers import rows
-from wireglot.ir.content import Foreign, Media, Reasoning, Text, ToolCall
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.traces.diff import Side, differences, outline, shown, sides, words
-from wireglot.traces.pointer import found, pointer_of, resolve
-from wireglot.traces.trace import Link, TracedLoss
+from wireglot_core.ir.content import Foreign, Media, Reasoning, Text, ToolCall
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.traces.diff import Side, differences, outline, shown, sides, words
+from wireglot_core.traces.pointer import found, pointer_of, resolve
+from wireglot_core.traces.trace import Link, TracedLoss
 
 
 @rows(

@@ -11,9 +11,9 @@ import pytest
 from tests.tiers import rows
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
-from wireglot.traces import file
-from wireglot.traces.analysis import with_analysis
-from wireglot.traces.file import BadTrace, read_trace, write_trace
+from wireglot_core.traces import file
+from wireglot_core.traces.analysis import with_analysis
+from wireglot_core.traces.file import BadTrace, read_trace, write_trace
 
 
 @pytest.mark.parametrize("packed", [False, True])

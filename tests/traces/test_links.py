@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.places import RequestPlaces
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Media, Message, Text, ToolCall
-from wireglot.ir.errors import Unsupported
-from wireglot.ir.request import Request
-from wireglot.testing.strategies import requests
-from wireglot.traces.again import RequestAgain, ask_again
-from wireglot.traces.bodies import UnreadableBody
-from wireglot.traces.links import request_links
-from wireglot.traces.pointer import pointer_of, resolve
-from wireglot.traces.target import TraceTarget
-from wireglot.traces.trace import Link
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.places import RequestPlaces
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Media, Message, Text, ToolCall
+from wireglot_core.ir.errors import Unsupported
+from wireglot_core.ir.request import Request
+from wireglot_core.testing.strategies import requests
+from wireglot_core.traces.again import RequestAgain, ask_again
+from wireglot_core.traces.bodies import UnreadableBody
+from wireglot_core.traces.links import request_links
+from wireglot_core.traces.pointer import pointer_of, resolve
+from wireglot_core.traces.target import TraceTarget
+from wireglot_core.traces.trace import Link
 
 NAMES = ("anthropic", "openai-chat", "openai-responses", "gemini")
 EXAMPLES = settings().max_examples // 2  # links of one body take a tenth of a second

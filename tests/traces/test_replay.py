@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from tests.tiers import rows
 from tests.traces.conversations import PAIRS, conversation
 from tests.traces.recorded import recorded
-from wireglot.traces.replay import replay
-from wireglot.traces.target import RecordedTarget
-from wireglot.traces.trace import Trace
+from wireglot_core.traces.replay import replay
+from wireglot_core.traces.target import RecordedTarget
+from wireglot_core.traces.trace import Trace
 
 ASKED = ("And in Lima?", "[[demo:tool get_weather]]", "[[demo:think]]", "[[demo:tools 2]]")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wireglot.traces.shorten import KEPT_BYTES, shortened
+from wireglot_core.traces.shorten import KEPT_BYTES, shortened
 
 PICTURE = base64.b64encode(bytes(range(256)) * 400).decode()
 

@@ -12,9 +12,9 @@ from tests.tiers import WHOLE, rows
 from tests.traces.conversations import NAMES, conversation
 from tests.traces.recorded import recorded
 from wireglot.cli.trace_view import Shown
-from wireglot.traces.analysis import with_analysis
-from wireglot.traces.replay import replay
-from wireglot.traces.trace import Attempt, Trace, TraceMessage
+from wireglot_core.traces.analysis import with_analysis
+from wireglot_core.traces.replay import replay
+from wireglot_core.traces.trace import Attempt, Trace, TraceMessage
 
 STRANGE: tuple[Any, ...] = (
     None, True, 0, -1, 1e308, "", "x", "\ud800", [], {}, [[]], [None], {"": {}}, {"type": 1},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from wireglot.wire.cache import NoCaches, fold
+from wireglot_core.wire.cache import NoCaches, fold
 
 
 class Row:

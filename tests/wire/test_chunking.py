@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.testing.laws import cut_at, every_cut
+from wireglot_core.testing.laws import cut_at, every_cut
 
 
 @given(st.binary(max_size=600), st.integers(0, 3))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.testing.laws import every_cut
-from wireglot.wire.event_stream import BadFrame, EventStreamDecoder, StreamMessage, message
+from wireglot_core.testing.laws import every_cut
+from wireglot_core.wire.event_stream import BadFrame, EventStreamDecoder, StreamMessage, message
 
 MAX_MESSAGE: Final = 24 * 1024 * 1024
 CHUNK: Final = {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.wire import json
-from wireglot.wire.json import (
+from wireglot_core.wire import json
+from wireglot_core.wire.json import (
     MAX_DEPTH,
     BadJson,
     TooDeep,

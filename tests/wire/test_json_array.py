@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from tests.tiers import rows
 from tests.wire.test_json import values
-from wireglot.testing.laws import every_cut
-from wireglot.wire.json import BadJson, decode, encode
-from wireglot.wire.json_array import ArrayDecoder, ArrayEncoder
+from wireglot_core.testing.laws import every_cut
+from wireglot_core.wire.json import BadJson, decode, encode
+from wireglot_core.wire.json_array import ArrayDecoder, ArrayEncoder
 
 LIMIT = 1 << 20
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from tests.tiers import WHOLE
 from tools.bench.bodies import body as agent_body
-from wireglot.wire import splice
-from wireglot.wire.json import is_nested
-from wireglot.wire.scan import IS_NATIVE, Span, _hashed, _unscanned, fold, scan
+from wireglot_core.wire import splice
+from wireglot_core.wire.json import is_nested
+from wireglot_core.wire.scan import IS_NATIVE, Span, _hashed, _unscanned, fold, scan
 
 pytestmark = pytest.mark.skipif(not IS_NATIVE, reason="the native module was not built")
 
@@ -164,7 +164,7 @@ def test_texts_of_one_template_have_different_hashes(length: int, seed: int) -> 
 
 
 def test_the_command_line_runs_without_it_where_that_is_asked_for() -> None:
-    code = "from wireglot.cli import main; main(['dialects']); from wireglot.wire import scan; print(scan.IS_NATIVE)"
+    code = "from wireglot.cli import main; main(['dialects']); from wireglot_core.wire import scan; print(scan.IS_NATIVE)"
     for pure, expected in (("", "True"), ("1", "False")):
         environment = {**os.environ, "WIREGLOT_PURE": pure}
         done = subprocess.run(

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wireglot.wire.search import holds_any, holds_rare
+from wireglot_core.wire.search import holds_any, holds_rare
 
 WORD = b'"V0cx'
 pieces = st.lists(

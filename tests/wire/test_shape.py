@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.wire.json import encode
-from wireglot.wire.shape import Shape
+from wireglot_core.wire.json import encode
+from wireglot_core.wire.shape import Shape
 
 _VARYING = re.compile(rb'"(?:a|b)":"((?:[^"\\\\]|\\\\.)+)"|"n":(\d+)')
 _FRAME = b'data: {"x":1,"a":"%b","y":[2],"b":"%b","n":%b,"z":null}\n\n'

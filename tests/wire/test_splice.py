@@ -7,9 +7,17 @@ from hypothesis import strategies as st
 
 from tests.tiers import rows
 from tests.wire.test_json import values
-from wireglot.wire.json import BadJson, TooDeep, decode, encode
-from wireglot.wire.scan import IS_NATIVE
-from wireglot.wire.splice import Outline, _compact_spans, _found_spans, _skip_value, _values, splice, without
+from wireglot_core.wire.json import BadJson, TooDeep, decode, encode
+from wireglot_core.wire.scan import IS_NATIVE
+from wireglot_core.wire.splice import (
+    Outline,
+    _compact_spans,
+    _found_spans,
+    _skip_value,
+    _values,
+    splice,
+    without,
+)
 
 
 @rows(

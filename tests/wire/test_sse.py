@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.testing.laws import every_cut
-from wireglot.wire.sse import Frame, FrameTooLarge, SseDecoder, frame
+from wireglot_core.testing.laws import every_cut
+from wireglot_core.wire.sse import Frame, FrameTooLarge, SseDecoder, frame
 
 
 def read(pieces: list[bytes]) -> list[Frame]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import product
 
-from wireglot.wire.wildcards import caught
+from wireglot_core.wire.wildcards import caught
 
 
 def test_a_pattern_catches_what_a_regular_expression_would() -> None:

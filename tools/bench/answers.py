@@ -11,7 +11,7 @@ import time
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 MARK = re.compile(rb"@@(\d{17})@@")
 _MARK_LENGTH = 21

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from wireglot import translate_request
-from wireglot.dialects.registry import DialectName
-from wireglot.wire.json import encode
+from wireglot_core.dialects.registry import DialectName
+from wireglot_core.wire.json import encode
 
 _MODEL = "claude-sonnet-4-5"
 

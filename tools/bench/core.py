@@ -24,9 +24,9 @@ from tools.bench.bodies import agent_request
 from tools.bench.page import write
 from tools.bench.streams import MODELS, stream
 from wireglot import StreamTranslator, translate_request
-from wireglot.dialects.registry import DialectName, dialect_name
-from wireglot.wire.json import encode
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.dialects.registry import DialectName, dialect_name
+from wireglot_core.wire.json import encode
+from wireglot_core.wire.sse import SseDecoder
 
 EVENTS = 2000
 READ = 16 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tools.bench.bodies import TOOL_COUNTS, body
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.registry import DialectName
 
 EVENTS = 200
 """Of every stream."""

@@ -18,7 +18,7 @@ from tools.bench.scenarios import DIALECTS, path_of
 from tools.bench.talking import Talk
 from tools.bench.targets import KEY, Target, wireglot
 from tools.servers import PostgresServer, RedisServer, find_postgres, find_redis
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.registry import DialectName
 
 REQUESTS = 300
 _SETTLED_SECONDS = 3.0

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from wireglot import StreamTranslator
-from wireglot.dialects.registry import DialectName
-from wireglot.wire.json import encode
+from wireglot_core.dialects.registry import DialectName
+from wireglot_core.wire.json import encode
 
 MODELS: Final[dict[DialectName, str]] = {
     "anthropic": "claude-sonnet-4-5",

@@ -13,7 +13,7 @@ import httptools
 
 from tools.bench.bodies import body
 from tools.bench.targets import HEADERS, PROVIDERS
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.registry import DialectName
 
 _DIALECTS = ("anthropic", "openai-chat", "openai-responses", "gemini")
 _ENDINGS = {

@@ -16,11 +16,11 @@ import yaml
 
 from tools.docs_blocks.desk import Failed
 from tools.docs_blocks.vendors import key_variables
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
 from wireglot.gateway import config
-from wireglot.ir.errors import ClientFault
-from wireglot.providers.spec import ProviderSpec
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.errors import ClientFault
+from wireglot_core.providers.spec import ProviderSpec
 
 CONFIGURATION: Final = "wireglot.toml"
 _KEY: Final = "made-up-0123456789abcdef"

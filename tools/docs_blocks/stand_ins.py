@@ -21,7 +21,7 @@ from typing import Final
 
 from clients import packages
 from tools.docs_blocks.blocks import ROOT
-from wireglot.extras import SOURCE
+from wireglot_core.extras import SOURCE
 
 _BEFORE: Final = "PYTHONPATH_OF_THE_PAGE"
 _MODULE: Final = "tools.docs_blocks.stand_ins"

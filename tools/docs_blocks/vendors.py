@@ -22,9 +22,9 @@ from urllib.parse import urlsplit
 
 import trustme
 
-from wireglot.providers.spec import names, provider
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.providers.spec import names, provider
+from wireglot_core.wire.json import encode
 
 _LOCAL_MODELS: Final = {11434: "qwen3:8b"}
 """Ollama's port, and what it has. What else runs on one's own machine is not asked by any page."""

@@ -17,13 +17,13 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from tools.fidelity.ignored import ELSEWHERE, IGNORED, OPAQUE, Ignored
-from wireglot.dialects.registry import DialectName, dialect, dialect_name
-from wireglot.dialects.unknown_fields import is_hollow
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.loss import Loss
-from wireglot.testing.check_dialect import Case
-from wireglot.translate import StreamTranslator, translate_request, translate_response
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.dialects.registry import DialectName, dialect, dialect_name
+from wireglot_core.dialects.unknown_fields import is_hollow
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.loss import Loss
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.translate import StreamTranslator, translate_request, translate_response
+from wireglot_core.wire.json import BadJson, decode, encode
 
 Kind = Literal["requests", "responses", "streams"]
 Place = tuple[str | int, ...]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tools.fidelity.probes import CALL, IMAGE, OTHER, ResponseProbe, StateProbe, calls, features, reasoning
-from wireglot.ir.content import Citation, Foreign, Media, Part, Reasoning, Text, TokenLogprob, ToolCall
-from wireglot.ir.outcome import Candidate, Response, Stop, Usage
-from wireglot.testing.strategies import samples
+from wireglot_core.ir.content import Citation, Foreign, Media, Part, Reasoning, Text, TokenLogprob, ToolCall
+from wireglot_core.ir.outcome import Candidate, Response, Stop, Usage
+from wireglot_core.testing.strategies import samples
 
 
 def _answer(

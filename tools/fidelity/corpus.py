@@ -18,13 +18,13 @@ from tools.fidelity.matrix import DIRECTIONS, grade_request, title
 from tools.fidelity.necessary import NOTHING, Document, why_needed
 from tools.fidelity.request_probes import REQUESTS
 from tools.fidelity.round_trips import Kept, RoundTrips, kept_answers, round_trips
-from wireglot.dialects.registry import DialectName, dialect_name
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.loss import Feature, Loss
-from wireglot.testing.check_dialect import Case
-from wireglot.testing.strategies.samples import MAIN
-from wireglot.translate import StreamTranslator, translate_request, translate_response
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.registry import DialectName, dialect_name
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.loss import Feature, Loss
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.testing.strategies.samples import MAIN
+from wireglot_core.translate import StreamTranslator, translate_request, translate_response
+from wireglot_core.wire.json import decode, encode
 
 KINDS: tuple[Kind, ...] = ("requests", "responses", "streams")
 _SHOWN = 12

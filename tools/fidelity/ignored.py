@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from wireglot.ir.loss import Loss
+from wireglot_core.ir.loss import Loss
 
 
 class Ignored(NamedTuple):

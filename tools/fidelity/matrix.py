@@ -13,15 +13,15 @@ from typing import Any, Literal
 from tools.fidelity.answer_probes import RESPONSES, server_part_probe, state_probes
 from tools.fidelity.probes import RequestProbe, ResponseProbe, StateProbe
 from tools.fidelity.request_probes import REQUESTS, hosted_probe, unknown_probe
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect, dialect_name
-from wireglot.ir.content import Message, Text, ToolCall, ToolResult
-from wireglot.ir.errors import ClientFault, Unsupported
-from wireglot.ir.loss import Feature, Loss
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.request import Request
-from wireglot.testing.laws import crossed_request, crossed_response, opened
-from wireglot.translate import translate_request, translate_response
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect, dialect_name
+from wireglot_core.ir.content import Message, Text, ToolCall, ToolResult
+from wireglot_core.ir.errors import ClientFault, Unsupported
+from wireglot_core.ir.loss import Feature, Loss
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.request import Request
+from wireglot_core.testing.laws import crossed_request, crossed_response, opened
+from wireglot_core.translate import translate_request, translate_response
 
 Grade = Literal["kept", "side channel", "approximated", "refused", "dropped", "n/a", "LOST", "FALSE ALARM"]
 """The last two are lies: lost without a loss, or a loss without a change. The laws forbid them."""

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from wireglot.ir.loss import Feature, Loss
+from wireglot_core.ir.loss import Feature, Loss
 
 Document = Mapping[str, Any]
 NOTHING: Final[Document] = MappingProxyType({})

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from wireglot.ir.content import Media, Part, Reasoning, ToolCall
-from wireglot.ir.loss import Feature
-from wireglot.ir.outcome import Response
-from wireglot.ir.request import Request
-from wireglot.testing.strategies import samples
-from wireglot.traces.canonical import canonical_arguments
+from wireglot_core.ir.content import Media, Part, Reasoning, ToolCall
+from wireglot_core.ir.loss import Feature
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.request import Request
+from wireglot_core.testing.strategies import samples
+from wireglot_core.traces.canonical import canonical_arguments
 
 
 class RequestProbe(msgspec.Struct, frozen=True):

@@ -9,9 +9,19 @@ from operator import attrgetter
 from typing import Any
 
 from tools.fidelity.probes import CALL, IMAGE, OTHER, RequestProbe, calls, features, reasoning
-from wireglot.ir.content import CacheMark, Extra, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.loss import feature_of_setting
-from wireglot.ir.request import (
+from wireglot_core.ir.content import (
+    CacheMark,
+    Extra,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from wireglot_core.ir.loss import feature_of_setting
+from wireglot_core.ir.request import (
     Grammar,
     HostedTool,
     OutputFormat,
@@ -21,7 +31,7 @@ from wireglot.ir.request import (
     Tool,
     ToolChoice,
 )
-from wireglot.testing.strategies import samples
+from wireglot_core.testing.strategies import samples
 
 WEATHER = Tool("get_weather", "Weather of a city.", samples.SCHEMAS[3])
 TIME = Tool("get_time", "The time.", {"type": "object", "properties": {"zone": {"type": "string"}}})

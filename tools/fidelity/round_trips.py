@@ -18,19 +18,19 @@ from tools.fidelity.matrix import (
     title,
 )
 from tools.fidelity.necessary import why_needed
-from wireglot.dialects.base import Context, Rendered
-from wireglot.dialects.registry import DialectName, dialect, dialect_name, surface
 from wireglot.gateway.state.reasoning.names import read_history
 from wireglot.gateway.state.reasoning.parts import restored, worth_keeping
-from wireglot.ir.content import Message, Origin, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.loss import Feature, Loss
-from wireglot.ir.request import Request
-from wireglot.testing.check_dialect import Case
-from wireglot.testing.laws import differences
-from wireglot.testing.strategies.samples import MAIN
-from wireglot.traces.canonical import canonical_request
-from wireglot.translate import plan, translate_response
+from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.registry import DialectName, dialect, dialect_name, surface
+from wireglot_core.ir.content import Message, Origin, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.loss import Feature, Loss
+from wireglot_core.ir.request import Request
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.testing.laws import differences
+from wireglot_core.testing.strategies.samples import MAIN
+from wireglot_core.traces.canonical import canonical_request
+from wireglot_core.translate import plan, translate_response
 
 _CONTEXT = Context()
 _CARRIED = ("kept", "side channel")

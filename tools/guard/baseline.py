@@ -60,7 +60,7 @@ def form() -> str:
 
 
 def _is_ours(name: str) -> bool:
-    return name == "wireglot" or name.startswith("wireglot.")
+    return name.partition(".")[0] in ("wireglot", "wireglot_core")
 
 
 def path_of(key: Key, directory: Path = DIRECTORY) -> Path:

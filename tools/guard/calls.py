@@ -24,7 +24,7 @@ from tools.bench.bodies import body
 from tools.bench.scenarios import DIALECTS, PROVIDERS, path_of
 from tools.guard import callgrind, serve
 from tools.guard.client import Client, wait_until_quiet
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 SWITCH = signal.SIGUSR2
 EVENTS, GAP = 4, 50

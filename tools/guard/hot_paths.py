@@ -19,7 +19,7 @@ from typing import NamedTuple
 from tools.bench.bodies import body
 from tools.bench.streams import MODELS, stream
 from wireglot import StreamTranslator
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.registry import DialectName
 
 MARK = "getppid"
 """The function of the C library whose call begins a new count."""

@@ -13,9 +13,6 @@ from tools.http_api.routes import Served, served
 from tools.http_api.schemas import LOSS_POLICIES, schemas
 from tools.http_api.shapes import listed, ref, text
 from wireglot import __version__
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import COMMON, dialect, surface, surfaces
-from wireglot.dialects.surface import Surface
 from wireglot.gateway.entry.callers import ADMIN_HEADER
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.access import CSRF
@@ -23,6 +20,9 @@ from wireglot.gateway.observe.metrics import CONTENT_TYPE
 from wireglot.gateway.request.headers import DETAILS, ESTIMATE, LOSSES
 from wireglot.gateway.request.job import EMULATE_HEADER
 from wireglot.gateway.state.idempotency import HEADER as IDEMPOTENCY
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import COMMON, dialect, surface, surfaces
+from wireglot_core.dialects.surface import Surface
 
 SERVER: Final = "http://127.0.0.1:8484"
 _EVENTS: Final = "text/event-stream"

@@ -9,8 +9,8 @@ import msgspec
 from tools.http_api.shapes import Schema, fields, flag, listed, nullable, ref, text, whole
 from wireglot.gateway.inspector.playground import KINDS
 from wireglot.gateway.trace.growing import GrowingTrace
-from wireglot.ir.grades import GRADE_MEANINGS
-from wireglot.traces.trace import Row, Trace
+from wireglot_core.ir.grades import GRADE_MEANINGS
+from wireglot_core.traces.trace import Row, Trace
 
 
 def inspector_schemas() -> dict[str, Schema]:

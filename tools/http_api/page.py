@@ -8,8 +8,8 @@ from typing import Any, Final
 from tools.blocks import table
 from tools.http_api.document import ANSWER_HEADERS, ERROR_HEADERS, REQUEST_HEADERS, SERVER
 from tools.http_api.operations import TAGS
-from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import _CLASSES, ErrorClass, RequestError
+from wireglot_core.dialects.registry import surface
 
 _METHODS: Final = ("get", "head", "post", "patch", "put", "delete")
 _SHOWN: Final = {

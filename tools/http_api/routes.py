@@ -7,14 +7,14 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.gemini import assist
-from wireglot.dialects.gemini import surface as gemini
-from wireglot.dialects.gemini_interactions import surface as interactions
-from wireglot.dialects.google_shared import EMBED_VERBS
-from wireglot.dialects.registry import surfaces
-from wireglot.dialects.surface import Surface
 from wireglot.gateway.entry import routes
 from wireglot.gateway.entry.routes import INSPECTOR_ASSETS, INSPECTOR_ROOT, INSPECTOR_ROUTES, LOGIN_ROUTES
+from wireglot_core.dialects.gemini import assist
+from wireglot_core.dialects.gemini import surface as gemini
+from wireglot_core.dialects.gemini_interactions import surface as interactions
+from wireglot_core.dialects.google_shared import EMBED_VERBS
+from wireglot_core.dialects.registry import surfaces
+from wireglot_core.dialects.surface import Surface
 
 _IDS: Final = {
     "responses": "response_id",

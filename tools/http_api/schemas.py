@@ -13,10 +13,10 @@ from wireglot.gateway.config.table import declared
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.state.keys.ring import MAX_OVERLAP_SECONDS, PREFIX
 from wireglot.gateway.state.ledger.report import GROUPS
-from wireglot.ir.grades import GRADE_MEANINGS
-from wireglot.ir.loss import Action, Document
-from wireglot.ir.usage import KINDS
 from wireglot.stores.records import KeyQuotas, Outcome, Stats
+from wireglot_core.ir.grades import GRADE_MEANINGS
+from wireglot_core.ir.loss import Action, Document
+from wireglot_core.ir.usage import KINDS
 
 LOSS_POLICIES: Final = ("strict", "warn", "silent", "as-is")
 

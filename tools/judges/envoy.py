@@ -18,11 +18,11 @@ from typing import Any, Final, NamedTuple
 from tools.judges import environments, go_tables
 from tools.judges.reasons import Reason, sort
 from tools.judges.results import Verdict
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.stream import StreamFailed, fold
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.stream import StreamFailed, fold
 
 TABLE: Final = "tests/data-plane/testupstream_test.go"
 START: Final = "for _, tc := range []struct {"

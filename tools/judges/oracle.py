@@ -18,8 +18,8 @@ import jsonschema_rs
 
 from tools.judges import environments, exceptions
 from tools.judges.json_schemas import DOCUMENT, Schema, discovery, openapi
-from wireglot.wire.json import decode
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.wire.json import decode
+from wireglot_core.wire.sse import SseDecoder
 
 Kind = Literal["request", "answer", "event", "error", "models", "count", "count request"]
 

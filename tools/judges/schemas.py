@@ -29,18 +29,18 @@ from tools.judges.results import Verdict
 from tools.lab.fuzz_codecs import JsonBodies, Streams
 from tools.lab.fuzz_mutations import Mutator
 from tools.lab.questions import CLIENTS, question, whole
-from wireglot.dialects.base import Context, Dialect
-from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.outcome import Response
-from wireglot.ir.request import Request
-from wireglot.ir.stream import Event
-from wireglot.testing import strategies
-from wireglot.testing.check_dialect import Case, fixtures
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
-from wireglot.translate import StreamTranslator, plan, translate_request, translate_response
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.dialects.base import Context, Dialect
+from wireglot_core.dialects.registry import NAMES, DialectName, dialect, dialect_name
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import Event
+from wireglot_core.testing import strategies
+from wireglot_core.testing.check_dialect import Case, fixtures
+from wireglot_core.translate import StreamTranslator, plan, translate_request, translate_response
+from wireglot_core.wire.json import BadJson, decode, encode
 
 ROOT: Final = Path(__file__).parents[2]
 FIXTURES: Final = ROOT / "tests" / "fixtures"

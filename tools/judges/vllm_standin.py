@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 from unittest.mock import MagicMock
 
-from wireglot.translate import StreamTranslator, translate_request, translate_response
+from wireglot_core.translate import StreamTranslator, translate_request, translate_response
 
 CHAT: Final = "openai-chat"
 MESSAGES: Final = "anthropic"

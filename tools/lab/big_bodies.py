@@ -22,7 +22,7 @@ from tools.lab.result import Run, add_options
 from tools.lab.served import Served
 from wireglot.testing.live_gateway import BASES
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 _MAX_SECONDS: Final = 0.25
 _QUIET_SECONDS: Final = 3.0

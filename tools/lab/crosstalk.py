@@ -33,7 +33,7 @@ from tools.lab.questions import CLIENTS, question, whole
 from tools.lab.result import Run, add_options
 from tools.lab.served import Served, keys_table
 from wireglot.cli.process_setup import run_loop
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.registry import DialectName
 
 _PIECE: Final = 20_000
 _LEAVE: Final = 0.2

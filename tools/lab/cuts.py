@@ -28,11 +28,11 @@ from tools.lab.progress import Progress
 from tools.lab.questions import CLIENTS, question
 from tools.lab.result import Run, add_options
 from tools.lab.served import Served
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect
-from wireglot.ir.outcome import Response
-from wireglot.ir.stream import Finish, fold
-from wireglot.testing.laws import ending, read_stream
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.stream import Finish, fold
+from wireglot_core.testing.laws import ending, read_stream
 
 _STREAMS: Final = (
     *product(("anthropic",), ("text", "thinking_and_tools", "stop_sequence", "length")),

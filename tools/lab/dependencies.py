@@ -1,4 +1,4 @@
-"""Which packages of src/wireglot a proof depends on, read from its imports and from the programs it starts.
+"""Which packages below src a proof depends on, read from its imports and from the programs it starts.
 
 A file depends on what it imports, also inside functions, and on each module whose dotted name it holds as a
 text: that is how a program is started (`python -m wireglot.cli`). The command that proofs start is `serve`.
@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import wireglot
+import wireglot_core
 from tools import structure
 
 ROOT: Final = Path(__file__).parents[2]
@@ -19,12 +19,12 @@ ROOT: Final = Path(__file__).parents[2]
 PROGRAMS: Final = {"wireglot.cli": "wireglot.cli.serve", "wireglot": "wireglot.cli.serve"}
 """The command line imports each command only when it is called."""
 
-_HOMES: Final[dict[str, str]] = vars(wireglot)["__homes__"]
+_HOMES: Final[dict[str, str]] = vars(wireglot_core)["__homes__"]
 """Where the names are that `import wireglot` has."""
 
 
 def packages(module: str) -> tuple[str, ...]:
-    """The parts of src/wireglot, packages and single files, that the module leads to."""
+    """The parts of wireglot and wireglot_core, packages and single files, that the module leads to."""
     seen: set[str] = set()
     ahead = [module, f"{module}.__main__"] if f"{module}.__main__" in _files() else [module]
     while ahead:
@@ -32,7 +32,9 @@ def packages(module: str) -> tuple[str, ...]:
         if name not in seen:
             seen.add(name)
             ahead += _leads_to(name)
-    return tuple(sorted({name.split(".")[1] for name in seen if name.startswith("wireglot.")}))
+    return tuple(
+        sorted({name.split(".")[1] for name in seen if name.startswith(("wireglot.", "wireglot_core."))})
+    )
 
 
 @cache
@@ -48,7 +50,7 @@ def _files() -> dict[str, Path]:
 
 @cache
 def _leads_to(name: str) -> frozenset[str]:
-    if name == "wireglot":  # what is taken from it leads to where that is, see below
+    if name in structure.PACKAGES:  # what is taken from it leads to where that is, see below
         return frozenset()
     module = structure.modules().get(name) or _module(name)
     found = {_resolved(target) for target in structure.imported(module)}
@@ -69,6 +71,6 @@ def _resolved(target: str) -> str:
     if target in _files():
         return target
     base, _, name = target.rpartition(".")
-    if base == "wireglot" and name in _HOMES:
-        return f"wireglot.{_HOMES[name]}"
+    if base in structure.PACKAGES and name in _HOMES:
+        return f"wireglot_core.{_HOMES[name]}"
     return base

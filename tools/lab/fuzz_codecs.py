@@ -16,20 +16,20 @@ from tools.judges.oracle import Kind, events, installed
 from tools.lab.fuzz_mutations import Mutator
 from tools.lab.fuzz_target import Found, Input
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import PREFIX, UNREADABLE, Holder, seal, unseal, unseal_all
-from wireglot.dialects.registry import NAMES, DialectName, dialect
 from wireglot.gateway.config import ConfigError, load
-from wireglot.ir.content import Origin, Signature, Text
-from wireglot.ir.errors import ClientFault, Unsupported, UpstreamFault
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.stream import Failure, unfold
-from wireglot.testing.check_dialect import fixtures
-from wireglot.testing.codec_laws import names_a_place
-from wireglot.testing.laws import cut_at, ending, read_stream
-from wireglot.translate import plan
-from wireglot.wire.json import MAX_DEPTH, BadJson, decode, encode
-from wireglot.wire.sse import FrameTooLarge
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.envelope import PREFIX, UNREADABLE, Holder, seal, unseal, unseal_all
+from wireglot_core.dialects.registry import NAMES, DialectName, dialect
+from wireglot_core.ir.content import Origin, Signature, Text
+from wireglot_core.ir.errors import ClientFault, Unsupported, UpstreamFault
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.stream import Failure, unfold
+from wireglot_core.testing.check_dialect import fixtures
+from wireglot_core.testing.codec_laws import names_a_place
+from wireglot_core.testing.laws import cut_at, ending, read_stream
+from wireglot_core.translate import plan
+from wireglot_core.wire.json import MAX_DEPTH, BadJson, decode, encode
+from wireglot_core.wire.sse import FrameTooLarge
 
 FIXTURES: Final = Path(__file__).parents[2] / "tests" / "fixtures"
 _DIALECTS: Final[dict[str, DialectName]] = {str(name): name for name in NAMES}

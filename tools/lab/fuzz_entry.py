@@ -27,7 +27,7 @@ from wireglot.gateway.run import Process
 from wireglot.gateway.state.losses import shelf
 from wireglot.http.server.connection import Hub, ServerConnection
 from wireglot.http.server.phases import WAITING
-from wireglot.testing.laws import cut_at
+from wireglot_core.testing.laws import cut_at
 
 _KEYS: Final = {"a": "key-of-a-0123456789abcdef", "b": "key-of-b-0123456789abcdef"}
 _ADMIN: Final = "admin-secret-0123456789"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Final
 
-from wireglot.testing.check_dialect import STRANGE
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.testing.check_dialect import STRANGE
+from wireglot_core.wire.json import BadJson, decode, encode
 
 MAX_BYTES: Final = 64 * 1024
 """An input grows no further: large bodies have a trial of their own."""

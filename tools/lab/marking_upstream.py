@@ -11,14 +11,14 @@ import struct
 from collections.abc import Callable
 from typing import Final, NamedTuple, cast
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect
-from wireglot.ir.content import Reasoning, Text
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.stream import Delta, Event, unfold
-from wireglot.testing.laws import write_stream
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect
+from wireglot_core.ir.content import Reasoning, Text
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.stream import Delta, Event, unfold
+from wireglot_core.testing.laws import write_stream
+from wireglot_core.wire.json import encode
 
 FAILURES: Final = ("refuse", "limit", "close", "reset", "cut", "garbage")
 """An error, an error that asks to wait, the connection's end before the answer (in order, or not) or within

@@ -37,7 +37,7 @@ class Proof(NamedTuple):
 
     @property
     def covers(self) -> tuple[str, ...]:
-        """The packages of src/wireglot that it depends on: a change in one of them makes it old."""
+        """The packages below src that it depends on: a change in one of them makes it old."""
         return packages(self.command.split()[0])
 
 
@@ -206,7 +206,7 @@ def age(proof: Proof, result: Result) -> Age | None:
     count = git(ROOT, "rev-list", "--count", f"{since}..HEAD") if since else ""
     if not count:
         return None
-    files = git(ROOT, "diff", "--name-only", since, "--", "src/wireglot").splitlines()
+    files = git(ROOT, "diff", "--name-only", since, "--", "src").splitlines()
     changed = {file.split("/")[2].removesuffix(".py") for file in files}
     return Age(int(count), tuple(name for name in proof.covers if name in changed))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wireglot.dialects.registry import DialectName, dialect
-from wireglot.ir.content import Text
-from wireglot.ir.stream import Finish, fold
-from wireglot.testing.laws import ending, read_stream
+from wireglot_core.dialects.registry import DialectName, dialect
+from wireglot_core.ir.content import Text
+from wireglot_core.ir.stream import Finish, fold
+from wireglot_core.testing.laws import ending, read_stream
 
 CLIENTS: Final[tuple[DialectName, ...]] = ("anthropic", "openai-chat", "openai-responses", "gemini")
 

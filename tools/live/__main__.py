@@ -18,7 +18,7 @@ from tools.live.contact import MICRO, CostLimit, LiveRow, contact
 from tools.live.shapes import Difference
 from tools.live.vendors import MODELS, Unpriced, Vendor, vendor
 from wireglot.probe.endpoint import UnusableEndpoint
-from wireglot.providers.spec import provider
+from wireglot_core.providers.spec import provider
 
 # Rows of a printed table: the file has all.
 MAX_ROWS: Final = 60

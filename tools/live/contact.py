@@ -18,15 +18,15 @@ from tools.live.vendors import Vendor
 from wireglot.cli.remote_gateway import address_of
 from wireglot.cli.smoke import MAX_SMOKE_TOKENS, SmokeTarget, checks
 from wireglot.http.redaction import Redactor
-from wireglot.ir.outcome import Usage
 from wireglot.probe.endpoint import Endpoint, EndpointRequest, Got, HttpEndpoint
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable
 from wireglot.probe.report import ProbeReport
 from wireglot.probe.run import WIRES, DemoEndpoint
 from wireglot.probe.talk import ProbeLedger, Talk
-from wireglot.providers.prices import cost
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot.wire.json import BadJson
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.providers.prices import cost
+from wireglot_core.wire.json import BadJson
 
 MICRO: Final = 1_000_000
 _SMOKE_REQUESTS: Final = 40

@@ -9,7 +9,7 @@ import msgspec
 
 from wireglot.probe.endpoint import Got
 from wireglot.probe.wires.wire import Wire
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.wire.json import BadJson, decode
 
 # Different places of one answer that are compared: a vendor's answer with more is compared up to here.
 MAX_PLACES: Final = 5_000

@@ -11,9 +11,9 @@ import msgspec
 from wireglot.gateway.relay.outbound import KEY_HEADERS
 from wireglot.probe.endpoint import root_of
 from wireglot.probe.run import WIRES
-from wireglot.providers.list_price import Price
-from wireglot.providers.prices import list_price
-from wireglot.providers.spec import ProviderSpec, provider
+from wireglot_core.providers.list_price import Price
+from wireglot_core.providers.prices import list_price
+from wireglot_core.providers.spec import ProviderSpec, provider
 
 MODELS: Final = {
     "anthropic": "claude-haiku-5-5",

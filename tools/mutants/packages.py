@@ -19,24 +19,24 @@ LEFT_OUT = (
 """Slow tests that run many lines which other tests run too."""
 
 
-SAMPLES = ("wireglot/testing/strategies/",)
+SAMPLES = ("wireglot_core/testing/strategies/",)
 """Random values for property tests: another value is as good, and no test could notice it."""
 
 
 class Package(NamedTuple):
     name: str
     sources: tuple[str, ...]
-    """Globs below src/wireglot."""
+    """Globs below src."""
     tests: tuple[str, ...]
 
     def files(self) -> Iterator[str]:
         for pattern in self.sources:
-            for path in sorted((SOURCES / "wireglot").glob(pattern)):
+            for path in sorted(SOURCES.glob(pattern)):
                 yield path.relative_to(SOURCES).as_posix()
 
 
 def _gateway(name: str, *more: str) -> Package:
-    return Package(f"gateway/{name}", (f"gateway/{name}/**/*.py",), (f"tests/gateway/{name}", *more))
+    return Package(f"gateway/{name}", (f"wireglot/gateway/{name}/**/*.py",), (f"tests/gateway/{name}", *more))
 
 
 _LAWS = ("tests/laws",)
@@ -50,7 +50,7 @@ _WIRE = (
 PACKAGES = (
     Package(
         "wireglot",
-        ("*.py",),
+        ("wireglot/*.py", "wireglot_core/*.py"),
         (
             "tests/test_library_alone.py",
             "tests/test_translate.py",
@@ -63,7 +63,7 @@ PACKAGES = (
     ),
     Package(
         "gateway/state/reasoning",
-        ("gateway/state/reasoning/*.py", "dialects/envelope.py"),
+        ("wireglot/gateway/state/reasoning/*.py", "wireglot_core/dialects/envelope.py"),
         (
             "tests/gateway/state/test_reasoning.py",
             "tests/gateway/state/test_reasoning_absent.py",
@@ -81,7 +81,7 @@ PACKAGES = (
     ),
     Package(
         "gateway/state/ledger",
-        ("gateway/state/ledger/*.py", "stores/journal/*.py"),
+        ("wireglot/gateway/state/ledger/*.py", "wireglot/stores/journal/*.py"),
         (
             "tests/gateway/state/test_ledger.py",
             "tests/gateway/state/test_ledger_drain.py",
@@ -96,21 +96,27 @@ PACKAGES = (
             "tests/stores/test_ledger.py",
         ),
     ),
-    Package("dialects/anthropic", ("dialects/anthropic/*.py",), ("tests/dialects/anthropic", *_WIRE)),
+    Package(
+        "dialects/anthropic", ("wireglot_core/dialects/anthropic/*.py",), ("tests/dialects/anthropic", *_WIRE)
+    ),
     Package(
         "dialects/ollama",
-        ("dialects/ollama/*.py",),
+        ("wireglot_core/dialects/ollama/*.py",),
         ("tests/dialects/ollama", "tests/gateway/relay/test_ollama_clients.py", *_WIRE),
     ),
     Package(
         "dialects/gemini_interactions",
-        ("dialects/gemini_interactions/*.py",),
+        ("wireglot_core/dialects/gemini_interactions/*.py",),
         ("tests/dialects/gemini_interactions", "tests/gateway/state/test_interactions.py", *_WIRE),
     ),
-    Package("dialects/openai_chat", ("dialects/openai_chat/*.py",), ("tests/dialects/openai_chat", *_WIRE)),
+    Package(
+        "dialects/openai_chat",
+        ("wireglot_core/dialects/openai_chat/*.py",),
+        ("tests/dialects/openai_chat", *_WIRE),
+    ),
     Package(
         "dialects/openai_responses",
-        ("dialects/openai_responses/*.py",),
+        ("wireglot_core/dialects/openai_responses/*.py",),
         (
             "tests/dialects/openai_responses",
             "tests/gateway/state",
@@ -121,17 +127,17 @@ PACKAGES = (
     ),
     Package(
         "dialects/gemini",
-        ("dialects/gemini/*.py",),
+        ("wireglot_core/dialects/gemini/*.py",),
         ("tests/dialects/gemini", "tests/requirements/test_code_assist.py", *_WIRE),
     ),
     Package(
         "dialects",
-        ("dialects/*.py", "dialects/schema/*.py"),
+        ("wireglot_core/dialects/*.py", "wireglot_core/dialects/schema/*.py"),
         ("tests/dialects", "tests/gateway/state/test_usage_checks.py", *_LAWS),
     ),
     Package(
         "ir",
-        ("ir/*.py",),
+        ("wireglot_core/ir/*.py",),
         (
             "tests/ir",
             "tests/dialects/anthropic/test_safeguards.py",
@@ -140,26 +146,38 @@ PACKAGES = (
             *_LAWS,
         ),
     ),
-    Package("providers", ("providers/**/*.py",), ("tests/providers", "tests/test_translate.py", *_LAWS)),
-    Package("wire", ("wire/*.py", "cache/*.py"), ("tests/wire", "tests/cache", "tests/gateway/request")),
+    Package(
+        "providers",
+        ("wireglot_core/providers/**/*.py",),
+        ("tests/providers", "tests/test_translate.py", *_LAWS),
+    ),
+    Package(
+        "wire",
+        ("wireglot_core/wire/*.py", "wireglot_core/cache/*.py"),
+        ("tests/wire", "tests/cache", "tests/gateway/request"),
+    ),
     Package(
         "http",
-        ("http/**/*.py",),
+        ("wireglot/http/**/*.py",),
         ("tests/http", "tests/gateway/test_websockets.py", "tests/gateway/test_upstream_sockets.py"),
     ),
-    Package("stores", ("stores/*.py", "stores/memory/*.py", "stores/sqlite/*.py"), ("tests/stores",)),
-    Package("stores/postgres", ("stores/postgres/*.py",), ("tests/stores",)),
-    Package("stores/redis", ("stores/redis/*.py",), ("tests/stores",)),
+    Package(
+        "stores",
+        ("wireglot/stores/*.py", "wireglot/stores/memory/*.py", "wireglot/stores/sqlite/*.py"),
+        ("tests/stores",),
+    ),
+    Package("stores/postgres", ("wireglot/stores/postgres/*.py",), ("tests/stores",)),
+    Package("stores/redis", ("wireglot/stores/redis/*.py",), ("tests/stores",)),
     Package(
         "logins",
-        ("logins/*.py",),
+        ("wireglot/logins/*.py",),
         ("tests/logins", "tests/gateway/config/test_logins.py", "tests/gateway/relay/test_clouds.py"),
     ),
-    Package("history", ("history/*.py",), ("tests/history",)),
-    Package("kimi", ("kimi/*.py",), ("tests/kimi",)),
+    Package("history", ("wireglot/history/*.py",), ("tests/history",)),
+    Package("kimi", ("wireglot/kimi/*.py",), ("tests/kimi",)),
     Package(
         "traces",
-        ("traces/*.py",),
+        ("wireglot_core/traces/*.py",),
         (
             "tests/traces",
             "tests/testing",
@@ -170,12 +188,12 @@ PACKAGES = (
     ),
     Package(
         "testing",
-        ("testing/*.py", "testing/scripted_upstream/*.py"),
+        ("wireglot/testing/*.py", "wireglot/testing/scripted_upstream/*.py", "wireglot_core/testing/*.py"),
         ("tests/laws", "tests/testing", "tests/demo/test_upstream.py"),
     ),
-    Package("demo", ("demo/*.py",), ("tests/demo",)),
-    Package("probe", ("probe/**/*.py",), ("tests/probe", "tests/cli/test_probe.py")),
-    Package("cli", ("cli/**/*.py",), ("tests/cli", "tests/site/test_cli_reference.py")),
+    Package("demo", ("wireglot/demo/*.py",), ("tests/demo",)),
+    Package("probe", ("wireglot/probe/**/*.py",), ("tests/probe", "tests/cli/test_probe.py")),
+    Package("cli", ("wireglot/cli/**/*.py",), ("tests/cli", "tests/site/test_cli_reference.py")),
     _gateway(
         "config",
         "tests/cli/test_config.py",
@@ -256,18 +274,18 @@ PACKAGES = (
     ),
     _gateway("pages", "tests/gateway/request", "tests/test_docs.py"),
     _gateway("hosted"),
-    Package("web", ("web/*.py",), ("tests/web",)),
+    Package("web", ("wireglot/web/*.py",), ("tests/web",)),
     Package(
         "gateway/state",
         tuple(
-            f"gateway/state/{name}*.py"
+            f"wireglot/gateway/state/{name}*.py"
             for name in ("", "conversations/", "keys/", "quotas/", "responses/", "losses/")
         ),
         ("tests/gateway/state", "tests/gateway/inspector/test_setup_and_keys.py", "tests/test_docs.py"),
     ),
     Package(
         "gateway",
-        ("gateway/*.py",),
+        ("wireglot/gateway/*.py",),
         (
             *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/gateway/test_*.py")),
             "tests/gateway/config",

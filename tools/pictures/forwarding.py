@@ -7,11 +7,11 @@ from typing import Any
 
 import wireglot
 from tools.pictures.drawing import PAD, Picture, fitting, laid_out, mark, shortened
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.streams.feeder import begins
-from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
-from wireglot.wire.json import encode
-from wireglot.wire.splice import splice
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
+from wireglot_core.wire.json import encode
+from wireglot_core.wire.splice import splice
 
 _WIDTH = 960
 _SIDE = 396

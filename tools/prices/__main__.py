@@ -16,11 +16,11 @@ from importlib.resources import files
 from pathlib import Path
 
 from tools.prices.build import NAMES, Missing, aliases_of, built, live, written
-from wireglot.providers.list_price import ListPrice, PriceList, price_list
-from wireglot.providers.prices import why_unpriced
-from wireglot.providers.spec import names, provider
+from wireglot_core.providers.list_price import ListPrice, PriceList, price_list
+from wireglot_core.providers.prices import why_unpriced
+from wireglot_core.providers.spec import names, provider
 
-LIST = Path(str(files("wireglot.providers"))) / "catalog" / "prices.json"
+LIST = Path(str(files("wireglot_core.providers"))) / "catalog" / "prices.json"
 
 
 def main() -> int:

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.providers.list_price import ListPrice, Price, PriceList, Tier
-from wireglot.providers.prices import micro
-from wireglot.providers.spec import ProviderSpec, names, provider
+from wireglot_core.providers.list_price import ListPrice, Price, PriceList, Tier
+from wireglot_core.providers.prices import micro
+from wireglot_core.providers.spec import ProviderSpec, names, provider
 
 NAMES: Final = Path(__file__).with_name("names.toml")
 _FIELDS: Final = {

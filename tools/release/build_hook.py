@@ -18,7 +18,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_SOURCE = Path("src/wireglot/wire/_scan.c")
+_SOURCE = Path("src/wireglot_core/wire/_scan.c")
 _BUILT = _SOURCE.with_name("_scan.abi3.so")
 _LINKING = {"linux": ("-Wl,--build-id=none", "-s"), "darwin": ("-undefined", "dynamic_lookup")}
 """Where it was built leaves no trace in it: the same sources and compiler give the same bytes."""

@@ -20,7 +20,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_NATIVE = "wireglot/wire/_scan.abi3.so"
+_NATIVE = "wireglot_core/wire/_scan.abi3.so"
 _UMASKS = (0o022, 0o077)
 _BUILD = """
 import os, sys

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from tools.same.record import ADMIN, SECRET, Answer, Recorder, Setup
-from wireglot.providers import spec as specs
-from wireglot.providers.limits import Limits
 from wireglot.testing.live_gateway import BASES
 from wireglot.testing.scripted_upstream import FAULTS, Behaviour
+from wireglot_core.providers import spec as specs
+from wireglot_core.providers.limits import Limits
 
 _FIXTURES: Final = Path(__file__).parents[2] / "tests/fixtures"
 CLIENTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist", "gemini-simple")

@@ -11,12 +11,12 @@ from typing import Any, Literal, NamedTuple
 from tools.sdk_fields.samples import embed, minimal, sample, samples, spoken, words_of
 from tools.sdk_fields.shapes import Place, fields_of, places, required_of
 from tools.sdk_fields.stages import Document, Endpoint
-from wireglot.dialects.base import Rendered
-from wireglot.dialects.registry import DialectName, dialect_name
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.loss import Action
-from wireglot.translate import translate_request, translate_response
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Rendered
+from wireglot_core.dialects.registry import DialectName, dialect_name
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.loss import Action
+from wireglot_core.translate import translate_request, translate_response
+from wireglot_core.wire.json import encode
 
 Verdict = Literal["mapped", "bent", "declared", "refused", "silent"]
 MAIN: tuple[DialectName, ...] = (

@@ -12,7 +12,7 @@ import httptools
 import msgspec
 
 from tools.lab.questions import CLIENTS, question, whole
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.registry import DialectName
 
 PATIENCE_SECONDS: Final = 90.0
 """After which a client leaves by itself."""

@@ -17,7 +17,6 @@ from tools.sim.fleet import FleetServer
 from tools.sim.loop import OWNER
 from tools.sim.network import Network, SimSocket
 from tools.sim.threads import Threads
-from wireglot.cache import caches
 from wireglot.gateway import run
 from wireglot.gateway.observe import log, observer
 from wireglot.gateway.state import state
@@ -30,6 +29,7 @@ from wireglot.stores.deferred import DeferredEngine, DeferredShared
 from wireglot.stores.journal import disk as journal_disk
 from wireglot.stores.journal import files, sync
 from wireglot.stores.sqlite import worker_threads
+from wireglot_core.cache import caches
 
 _VFS: list[SimVfs] = []
 _SERVE: Final = {

@@ -18,7 +18,7 @@ from wireglot.gateway.settings import Credential, Provider
 from wireglot.gateway.targets.context_size import context_dialect
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.transport import Timeouts
-from wireglot.providers.spec import ProviderSpec
+from wireglot_core.providers.spec import ProviderSpec
 
 # Loaded models of one server that are looked at.
 MAX_LOADED: Final = 16

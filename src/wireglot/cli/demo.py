@@ -13,8 +13,8 @@ import msgspec
 
 from wireglot.cli.own_gateway import ask_own_gateway
 from wireglot.cli.terminal import MAX_FAILURES, Paint, one_line
-from wireglot.wire.json import decode, encode
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.wire.json import decode, encode
+from wireglot_core.wire.sse import SseDecoder
 
 _SAID: Final = "Hello! Which dialect am I speaking?"
 _CONTENTS: Final = {"contents": [{"role": "user", "parts": [{"text": _SAID}]}]}

@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(_COLLECTOR_OBJECTS, *looks[1:])
     mute = _keep_descriptors()
     if os.environ.get(PURE):  # see wire/scan.py: importing this fails from here on
-        sys.modules["wireglot.wire._scan"] = None  # type: ignore[assignment]  # None makes its import fail
+        sys.modules["wireglot_core.wire._scan"] = None  # type: ignore[assignment]  # None makes its import fail
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a character must not make it fail
     given = sys.argv[1:] if argv is None else argv
@@ -110,7 +110,7 @@ def _status(argv: Sequence[str] | None, mute: bool) -> int:
     except ModuleNotFoundError as missing:
         if (package := _package_of_others(missing)) is None:
             raise
-        from wireglot.extras import install_hint
+        from wireglot_core.extras import install_hint
 
         complain(f"this command needs {package}, which is not installed: {install_hint()}")
         return UNUSABLE
@@ -209,10 +209,10 @@ def _ended_by_signals() -> Iterator[None]:
 def _known_faults() -> tuple[type[Exception], ...]:
     """Errors of a configuration, a store, or a dialect of another package. Imported only after an error:
     these modules load most others."""
-    from wireglot.dialects.paths import PathTaken
-    from wireglot.dialects.registry import BadPlugin
     from wireglot.gateway.config import ConfigError
     from wireglot.stores import StoreDown, StoreUnusable
+    from wireglot_core.dialects.paths import PathTaken
+    from wireglot_core.dialects.registry import BadPlugin
 
     return BadPlugin, PathTaken, ConfigError, StoreDown, StoreUnusable
 

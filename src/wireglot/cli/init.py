@@ -26,8 +26,8 @@ from wireglot.gateway.config.kept_keys import kept_file, read_kept
 from wireglot.gateway.config.providers import DEMO
 from wireglot.gateway.relay.key_checks import ProviderAnswer, first_question, host_of, is_asked
 from wireglot.gateway.settings import Provider
-from wireglot.providers import spec as catalog
-from wireglot.providers.spec import ProviderSpec
+from wireglot_core.providers import spec as catalog
+from wireglot_core.providers.spec import ProviderSpec
 
 _OURS: Final = "WIREGLOT_"
 _LOGIN_SIGNS: Final = {

@@ -33,7 +33,7 @@ from wireglot.gateway.inspector.access import sign_in_ticket
 from wireglot.gateway.observe.running import SYSTEM_DATA, RunningGateway, find_private, find_running
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
 from wireglot.stores.seal import Sealer
-from wireglot.traces.trace import Trace
+from wireglot_core.traces.trace import Trace
 
 _PAGE: Final = "/inspector"
 _DONE: Final = 200

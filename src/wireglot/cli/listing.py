@@ -36,21 +36,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _dialects() -> list[tuple[str, str]]:
-    from wireglot.dialects import registry
-    from wireglot.plugins import load_dialects
+    from wireglot_core.dialects import registry
+    from wireglot_core.plugins import load_dialects
 
     load_dialects()
     return [(name, DIALECTS.get(name, "from an installed package")) for name in registry.names()]
 
 
 def _providers() -> list[tuple[str, str]]:
-    from wireglot.providers.spec import names, provider
+    from wireglot_core.providers.spec import names, provider
 
     specs = [provider(name) for name in names()]
     return [(spec.name, f"{spec.title} ({', '.join(spec.dialects)})") for spec in specs]
 
 
 def _losses() -> list[tuple[str, str]]:
-    from wireglot.ir.loss import FEATURES
+    from wireglot_core.ir.loss import FEATURES
 
     return sorted(FEATURES.items())

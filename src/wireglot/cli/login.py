@@ -16,13 +16,13 @@ from wireglot.cli.ask_providers import lacking, try_key
 from wireglot.cli.run.asking import can_ask, keep_key, prompted_key, says_yes, short_path
 from wireglot.cli.terminal import OK, Failed, Paint, Unusable, columns_of, complain, laid_out, one_line, say
 from wireglot.cli.trust import NO_FILE, ConfigFile, find_config, trust_command
-from wireglot.extras import install_hint
 from wireglot.gateway import config
 from wireglot.gateway.config.kept_keys import forget, has_keyring, kept_file, kept_places
 from wireglot.gateway.config.provider_keys import ProviderKey, provider_keys
 from wireglot.gateway.config.providers import SENDABLE
 from wireglot.gateway.relay.key_checks import ProviderAnswer
 from wireglot.gateway.settings import Settings
+from wireglot_core.extras import install_hint
 
 # Characters of a key that is entered.
 _MAX_KEY_LETTERS: Final = 16 * 1024

@@ -15,10 +15,10 @@ from wireglot.cli.terminal import OK, Failed, Paint, columns_of, count, laid_out
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.stored_forms import now_ms
-from wireglot.providers import spec as catalog
-from wireglot.providers.limits import Limits
-from wireglot.providers.prices import Price, price_of
-from wireglot.providers.spec import ModelSpec, ProviderSpec, limits_of
+from wireglot_core.providers import spec as catalog
+from wireglot_core.providers.limits import Limits
+from wireglot_core.providers.prices import Price, price_of
+from wireglot_core.providers.spec import ModelSpec, ProviderSpec, limits_of
 
 _MILLION: Final = 1_000_000
 _SHORT: Final = {"image": "img", "document": "doc"}

@@ -23,11 +23,11 @@ from wireglot.cli.terminal import (
     one_line,
     say,
 )
-from wireglot.dialects.registry import DialectName, dialect_name
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.loss import Loss
-from wireglot.translate import StreamTranslator, translate_request, translate_response
-from wireglot.wire.json import encode_text
+from wireglot_core.dialects.registry import DialectName, dialect_name
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.loss import Loss
+from wireglot_core.translate import StreamTranslator, translate_request, translate_response
+from wireglot_core.wire.json import encode_text
 
 _STEP = 2
 _SCHEMAS = frozenset({"input_schema", "parameters", "parametersJsonSchema"})

@@ -32,7 +32,6 @@ from wireglot.cli.terminal import (
     say,
 )
 from wireglot.http.redaction import Redactor
-from wireglot.ir.outcome import Usage
 from wireglot.probe.endpoint import Got, HttpEndpoint, UnusableEndpoint, patience, root_of
 from wireglot.probe.question import ask
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable
@@ -49,10 +48,11 @@ from wireglot.probe.run import (
     run_cases,
 )
 from wireglot.probe.talk import ProbeCase, ProbeLedger, Talk
-from wireglot.providers.list_price import ListPrice
-from wireglot.providers.prices import cost, list_price
-from wireglot.providers.spec import names, provider
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.providers.list_price import ListPrice
+from wireglot_core.providers.prices import cost, list_price
+from wireglot_core.providers.spec import names, provider
+from wireglot_core.wire.json import BadJson, decode
 
 _AMOUNT: Final = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)(USD|CNY|EUR)?", re.IGNORECASE)
 _MICRO: Final = 1_000_000

@@ -24,7 +24,7 @@ from wireglot.gateway.observe.client_names import OWN_AGENT
 from wireglot.gateway.observe.running import SYSTEM_DATA, RunningGateway, find_running
 from wireglot.gateway.settings import Settings
 from wireglot.stores import described
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.wire.json import BadJson, decode, encode
 
 ANSWER_SECONDS: Final = 30.0
 # Bytes of one answer of a gateway to a command: a trace has 64 MiB at most.

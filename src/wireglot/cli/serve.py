@@ -25,13 +25,13 @@ from wireglot.cli.process_setup import (
 )
 from wireglot.cli.terminal import FAILED, OK, UNUSABLE, complain
 from wireglot.cli.trust import approve, refusal_of_changes, trusted_config
-from wireglot.dialects.paths import Paths
-from wireglot.dialects.registry import surfaces
 from wireglot.gateway import config
 from wireglot.gateway.observe.running import find_running
 from wireglot.gateway.run import Process, WorkerPlace
 from wireglot.gateway.settings import Settings
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
+from wireglot_core.dialects.paths import Paths
+from wireglot_core.dialects.registry import surfaces
 
 _KEY_BYTES: Final = 32
 

@@ -31,14 +31,14 @@ from wireglot.cli.terminal import (
     fitted,
     one_line,
 )
-from wireglot.dialects.arguments import arguments_object
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Message, Part, Text, ToolCall
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.request import Request, Tool
-from wireglot.ir.stream import Event, Failure, fold
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.dialects.arguments import arguments_object
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Message, Part, Text, ToolCall
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.ir.stream import Event, Failure, fold
+from wireglot_core.wire.json import BadJson, decode
 
 _TOOL: Final = Tool(
     "get_weather",

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from wireglot.cli.remote_gateway import GatewayAddress, GatewayAnswer, address_of, ask, usable_key
 from wireglot.cli.terminal import OK, Failed, Unusable, one_line
 from wireglot.stores.records import MICRO
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.wire.json import BadJson, decode
 
 _SECONDS: Final = 2.0
 # Bytes that the status line reads from its agent.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TextIO, TypeVar
 
 if TYPE_CHECKING:
-    from wireglot.ir.loss import Loss
+    from wireglot_core.ir.loss import Loss
 
 
 def complain(text: object, *, fit: bool = True) -> None:
@@ -157,7 +157,7 @@ def why(group: Sequence[_Graded]) -> str:
 def loss_lines(losses: Sequence[Loss], paint: Paint) -> list[str]:
     """One line for each kind of loss, the worst first: its grade, the action, the feature, the first place,
     the reason."""
-    from wireglot.ir.loss import worst_first  # each command needs this file, but few report losses
+    from wireglot_core.ir.loss import worst_first  # each command needs this file, but few report losses
 
     groups = grouped(worst_first(losses))
     width = max((len(what(group)) for group in groups), default=0)

@@ -30,25 +30,25 @@ from wireglot.cli.remote_gateway import (
 from wireglot.cli.terminal import FAILED, OK, Failed, Paint, Unusable, complain, one_line, say
 from wireglot.cli.trace_view import Shown, list_lines, upstream_of
 from wireglot.cli.trust import settings_of
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import UnknownDialect, dialect
 from wireglot.gateway.observe.log import Level
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.trace.conversations import with_sessions
 from wireglot.gateway.trace.filters import PARAMETERS, BadFilter, parse_parameters, quoted
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
 from wireglot.gateway.trace.wanted import Wanted, found_in_bodies, found_in_row
-from wireglot.ir.errors import WireglotError
 from wireglot.stores.seal import Sealer
-from wireglot.traces.again import without_error
-from wireglot.traces.analysis import with_analysis
-from wireglot.traces.bodies import UnreadableBody, amount, holds_text
-from wireglot.traces.cache_truth import CacheTruth, exchange_cache
-from wireglot.traces.diff import Difference, differences, outline
-from wireglot.traces.file import MAX_BYTES, SUFFIX, BadTrace, read_trace, write_trace
-from wireglot.traces.replay import Replayed, replay
-from wireglot.traces.trace import Row, Trace
-from wireglot.wire.json import BadJson
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import UnknownDialect, dialect
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.traces.again import without_error
+from wireglot_core.traces.analysis import with_analysis
+from wireglot_core.traces.bodies import UnreadableBody, amount, holds_text
+from wireglot_core.traces.cache_truth import CacheTruth, exchange_cache
+from wireglot_core.traces.diff import Difference, differences, outline
+from wireglot_core.traces.file import MAX_BYTES, SUFFIX, BadTrace, read_trace, write_trace
+from wireglot_core.traces.replay import Replayed, replay
+from wireglot_core.traces.trace import Row, Trace
+from wireglot_core.wire.json import BadJson
 
 _API: Final = "/inspector/api"
 _KEY: Final = "WIREGLOT_KEY"

@@ -11,11 +11,11 @@ import msgspec
 
 from wireglot.cli.pairs import outline
 from wireglot.cli.terminal import Paint, count, grouped, one_line, what, why
-from wireglot.traces.bodies import UnreadableBody, payload
-from wireglot.traces.cache_truth import CacheTruth
-from wireglot.traces.diff import Side, sides
-from wireglot.traces.trace import Attempt, Row, Trace, TraceCounted, TracedLoss, TraceFrame, TraceMessage
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.traces.bodies import UnreadableBody, payload
+from wireglot_core.traces.cache_truth import CacheTruth
+from wireglot_core.traces.diff import Side, sides
+from wireglot_core.traces.trace import Attempt, Row, Trace, TraceCounted, TracedLoss, TraceFrame, TraceMessage
+from wireglot_core.wire.json import BadJson, decode, encode
 
 _WIDEST: Final = 160
 _COLUMNS: Final = ["time", "client", "asked", "upstream", "status", "total", "tokens", "loss", "id"]
@@ -396,6 +396,6 @@ def _short(text: str, room: int) -> str:
 
 
 def _at(document: Any, place: str) -> Any:
-    from wireglot.traces.pointer import resolve
+    from wireglot_core.traces.pointer import resolve
 
     return resolve(document, place)

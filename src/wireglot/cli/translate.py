@@ -32,13 +32,13 @@ from wireglot.cli.translate_io import (
     refuse_same_file,
     write_all,
 )
-from wireglot.dialects.registry import UnknownDialect, names
-from wireglot.ir.errors import ClientFault, WireglotError
-from wireglot.ir.loss import Loss
-from wireglot.providers.spec import UnknownProvider, provider
-from wireglot.providers.spec import names as provider_names
-from wireglot.translate import StreamTranslator, refuse_losses, translate_request, translate_response
-from wireglot.wire.json import encode
+from wireglot_core.dialects.registry import UnknownDialect, names
+from wireglot_core.ir.errors import ClientFault, WireglotError
+from wireglot_core.ir.loss import Loss
+from wireglot_core.providers.spec import UnknownProvider, provider
+from wireglot_core.providers.spec import names as provider_names
+from wireglot_core.translate import StreamTranslator, refuse_losses, translate_request, translate_response
+from wireglot_core.wire.json import encode
 
 _ONLY_FOR: Final = {"request": ("response", "stream"), "status": ("response",), "framing": ("stream",)}
 """Options for one document that not every kind accepts."""

@@ -33,13 +33,13 @@ from wireglot.cli.translate_io import (
     open_source,
     refuse_same_file,
 )
-from wireglot.dialects.fields import Fields, describe
-from wireglot.dialects.registry import UnknownDialect
-from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
-from wireglot.ir.loss import Loss
-from wireglot.providers.spec import UnknownProvider
-from wireglot.translate import StreamTranslator, refuse_losses, translate_request, translate_response
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.dialects.fields import Fields, describe
+from wireglot_core.dialects.registry import UnknownDialect
+from wireglot_core.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
+from wireglot_core.ir.loss import Loss
+from wireglot_core.providers.spec import UnknownProvider
+from wireglot_core.translate import StreamTranslator, refuse_losses, translate_request, translate_response
+from wireglot_core.wire.json import BadJson, decode, encode
 
 # Bytes of one line of a dataset, which is held whole.
 MAX_LINE = 64 * 1024 * 1024

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import BinaryIO, Final, Protocol, cast
 
 from wireglot.cli.terminal import Unusable, complain
-from wireglot.dialects.base import Dialect
-from wireglot.dialects.registry import UnknownDialect, dialect
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.registry import UnknownDialect, dialect
 
 CHUNK = 1 << 16
 # Bytes of one document that is translated, which is held whole. A device has no end.
@@ -102,7 +102,7 @@ def find_dialect(name: str) -> Dialect:
     try:
         return dialect(name)
     except UnknownDialect:
-        from wireglot.plugins import load_dialects
+        from wireglot_core.plugins import load_dialects
 
         load_dialects()
         return dialect(name)

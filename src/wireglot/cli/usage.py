@@ -28,8 +28,8 @@ from wireglot.cli.terminal import OK, Failed, Paint, Unusable, columns_of, count
 from wireglot.cli.trust import settings_of
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.ledger.report import BadParameter, query_of, report
-from wireglot.ir.usage import KINDS
 from wireglot.stores import open_engine
+from wireglot_core.ir.usage import KINDS
 
 _NUMBERS: Final = (
     ("requests", "requests"),

@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 
 from wireglot.demo import words
-from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.request import Request, Tool
-from wireglot.wire.json import encode_text
+from wireglot_core.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.wire.json import encode_text
 
 # Words that the demo model says when it is asked for a number of them.
 WORDS_MAX = 20_000

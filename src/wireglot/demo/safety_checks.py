@@ -12,9 +12,9 @@ import re
 from typing import Any, Final
 
 from wireglot.demo.conversation import DemoTurn
-from wireglot.ir.content import Text
-from wireglot.ir.request import Request, Tool
-from wireglot.wire.json import BadJson, decode, encode_text
+from wireglot_core.ir.content import Text
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.wire.json import BadJson, decode, encode_text
 
 _LOADS: Final = r"\b(?:curl|wget)\b"
 _RUNS: Final = r"\b(?:(?:ba|z|da)?sh|eval|source)\b"

@@ -36,13 +36,23 @@ from wireglot.demo.tools import (
     suitable_tools,
     weather_tools,
 )
-from wireglot.dialects.faults import kind_of_status
-from wireglot.ir.content import Extra, Message, Origin, Part, Reasoning, Signature, Text, ToolCall, ToolResult
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Stop, Usage
-from wireglot.ir.request import Request, Tool
-from wireglot.providers.fit.parts import SKIP_SIGNATURE
-from wireglot.wire.json import BadJson, decode, encode_text
+from wireglot_core.dialects.faults import kind_of_status
+from wireglot_core.ir.content import (
+    Extra,
+    Message,
+    Origin,
+    Part,
+    Reasoning,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Stop, Usage
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.providers.fit.parts import SKIP_SIGNATURE
+from wireglot_core.wire.json import BadJson, decode, encode_text
 
 SIGNERS: Final = {
     "anthropic": "anthropic",

@@ -17,18 +17,18 @@ from urllib.parse import unquote
 import msgspec
 
 from wireglot.demo import script, vectors, words
-from wireglot.dialects.base import Context, Dialect, EmbedOperation, ListedModel
-from wireglot.dialects.registry import dialect, surface
 from wireglot.http.application import Headers
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault
-from wireglot.ir.content import Extra, ToolCall
-from wireglot.ir.embedding import Embedding, EmbeddingResponse
-from wireglot.ir.errors import ApiError, ClientFault, Unsupported
-from wireglot.ir.outcome import Response, Usage
-from wireglot.ir.request import Request
-from wireglot.ir.stream import Delta, Event, Failure, Finish, PartStart, Start, unfold
-from wireglot.providers.endpoints import Operation
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.dialects.base import Context, Dialect, EmbedOperation, ListedModel
+from wireglot_core.dialects.registry import dialect, surface
+from wireglot_core.ir.content import Extra, ToolCall
+from wireglot_core.ir.embedding import Embedding, EmbeddingResponse
+from wireglot_core.ir.errors import ApiError, ClientFault, Unsupported
+from wireglot_core.ir.outcome import Response, Usage
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import Delta, Event, Failure, Finish, PartStart, Start, unfold
+from wireglot_core.providers.endpoints import Operation
+from wireglot_core.wire.json import BadJson, decode, encode
 
 MODELS: Final = ("demo",)
 """The listed models. It answers to every name."""

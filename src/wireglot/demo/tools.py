@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from wireglot.demo.fill import COMMAND_KEYS, PATH_KEYS, Hints, filled, plain_key
-from wireglot.ir.request import AnyTool, Tool, ToolChoice
-from wireglot.wire.json import encode_text
+from wireglot_core.ir.request import AnyTool, Tool, ToolChoice
+from wireglot_core.wire.json import encode_text
 
 _READERS: Final = (
     "read",

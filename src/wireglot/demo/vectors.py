@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from wireglot.ir.content import Part, Text
-from wireglot.ir.embedding import EmbeddingInput, TokenIds
+from wireglot_core.ir.content import Part, Text
+from wireglot_core.ir.embedding import EmbeddingInput, TokenIds
 
 DIMENSIONS: Final = 256
 # Numbers of one vector of the demo model.

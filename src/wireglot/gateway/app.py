@@ -9,7 +9,6 @@ from typing import Final, cast
 
 import msgspec
 
-from wireglot.dialects.registry import surface, surfaces
 from wireglot.gateway import errors
 from wireglot.gateway.entry import guard
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper, take_key
@@ -48,13 +47,14 @@ from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.websockets import SocketService
 from wireglot.http.account import ByteAccount, MemoryLease
 from wireglot.http.application import Head, Headers, Refusal, Reply, UpgradableReply
-from wireglot.http.failures import AttemptFailed
 from wireglot.http.server.connection import ServerReply
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Stop, Usage
-from wireglot.ir.stream import Event, Failure, Finish, Start
-from wireglot.wire.cache import Caches
-from wireglot.wire.json import encode
+from wireglot_core.dialects.registry import surface, surfaces
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.ir.outcome import Stop, Usage
+from wireglot_core.ir.stream import Event, Failure, Finish, Start
+from wireglot_core.wire.cache import Caches
+from wireglot_core.wire.json import encode
 
 _FIGURES: Final = ("/v1/sessions", "/v1/usage", "/v1/admin/usage", "/v1/requests/")
 """Paths of pages with figures of the gateway."""

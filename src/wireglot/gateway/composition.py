@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from wireglot.cache.caches import Memories
-from wireglot.dialects.registry import surfaces
 from wireglot.gateway.app import Gateway, GatewayPages, GatewayParts
 from wireglot.gateway.config.edit import ConfigSource
 from wireglot.gateway.entry.callers import Gatekeeper
@@ -53,6 +51,8 @@ from wireglot.http.application import Refusal, Reply
 from wireglot.http.transport import Transport
 from wireglot.logins.login import LoginFailed
 from wireglot.web.contract import Fetch, WebSearch
+from wireglot_core.cache.caches import Memories
+from wireglot_core.dialects.registry import surfaces
 
 NO_SOURCE: Final = ConfigSource(why_fixed="this gateway has no configuration file")
 

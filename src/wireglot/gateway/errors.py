@@ -8,11 +8,11 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
 from wireglot.http.application import Headers, Refusal
-from wireglot.ir.errors import ApiError, ClientFault, ErrorKind, Unsupported, legible
-from wireglot.wire.json import TooDeep, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.errors import ApiError, ClientFault, ErrorKind, Unsupported, legible
+from wireglot_core.wire.json import TooDeep, encode
 
 T = TypeVar("T")
 

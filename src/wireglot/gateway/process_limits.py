@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from wireglot.wire.json import MAX_DEPTH
+from wireglot_core.wire.json import MAX_DEPTH
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB

@@ -28,12 +28,12 @@ from wireglot.gateway.setting_tables import (
 )
 from wireglot.http.retry import RetryPolicy
 from wireglot.http.transport import Timeouts
-from wireglot.ir.purpose import PURPOSES
 from wireglot.logins.aws import SigningKey
 from wireglot.logins.login import Login
-from wireglot.providers.prices import PriceRule
-from wireglot.providers.spec import ProviderSpec
 from wireglot.stores.records import KeyQuotas
+from wireglot_core.ir.purpose import PURPOSES
+from wireglot_core.providers.prices import PriceRule
+from wireglot_core.providers.spec import ProviderSpec
 
 LossPolicy = Literal["strict", "warn", "silent", "as-is"]
 """as-is: the request is not repaired. It is passed on unchanged, and the provider judges it."""

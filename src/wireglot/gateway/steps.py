@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from wireglot.dialects.base import Surface
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.gates import Gate, Gates, shed
 from wireglot.gateway.errors import RequestError
@@ -33,7 +32,8 @@ from wireglot.gateway.state.responses.background import BackgroundStart
 from wireglot.gateway.state.responses.compaction import Summarizer
 from wireglot.gateway.state.state import State
 from wireglot.gateway.targets.routing import Router
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Surface
+from wireglot_core.wire.json import encode
 
 BeforeAnswer = Callable[[Exchange], Awaitable[None] | None]
 """A function that is run before a request is answered. Returns an awaitable if it must be waited for, else

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import BadField, SocketEnd, SocketRequest, WebSockets
-from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import Caller, Gatekeeper
 from wireglot.gateway.entry.gates import no_room
 from wireglot.gateway.entry.routes import Routes
@@ -27,8 +25,10 @@ from wireglot.gateway.request.exchange import Carrier, Exchange
 from wireglot.gateway.request.job import HELD_HEADER, Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.http.application import Head, Headers, Refusal, Reply, UpgradableReply
-from wireglot.wire.json import BadJson, decode, encode
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.dialects.base import BadField, SocketEnd, SocketRequest, WebSockets
+from wireglot_core.dialects.registry import surface
+from wireglot_core.wire.json import BadJson, decode, encode
+from wireglot_core.wire.sse import SseDecoder
 
 if TYPE_CHECKING:
     from wireglot.http.server.websocket import WebSocket

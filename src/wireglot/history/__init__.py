@@ -16,8 +16,8 @@ from wireglot.history.ask import Asked, Settings
 from wireglot.history.assistant import Assistant, Step, Unfinished
 from wireglot.history.calls import Call, native_calls
 from wireglot.history.conversation import BadHistory, History, NoSuchCall
-from wireglot.ir.content import Media, Message, Text, ToolCall, ToolResult
-from wireglot.ir.request import Thinking, Tool, ToolChoice
+from wireglot_core.ir.content import Media, Message, Text, ToolCall, ToolResult
+from wireglot_core.ir.request import Thinking, Tool, ToolChoice
 
 __all__ = [
     "Asked",

@@ -9,12 +9,12 @@ from typing import Any, Final, Literal, TypedDict
 
 import msgspec
 
-from wireglot.dialects.base import Context, Rendered
-from wireglot.dialects.fields import describe
-from wireglot.dialects.registry import dialect, surface
 from wireglot.history.assistant import Assistant
 from wireglot.history.pairs import pending_calls
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.fields import describe
+from wireglot_core.dialects.registry import dialect, surface
+from wireglot_core.ir.content import (
     CacheMark,
     Extra,
     Foreign,
@@ -25,9 +25,9 @@ from wireglot.ir.content import (
     Text,
     ToolResult,
 )
-from wireglot.ir.errors import ClientFault
-from wireglot.ir.loss import Feature, Loss, left_out
-from wireglot.ir.request import (
+from wireglot_core.ir.errors import ClientFault
+from wireglot_core.ir.loss import Feature, Loss, left_out
+from wireglot_core.ir.request import (
     AnyTool,
     HostedTool,
     OutputFormat,
@@ -37,10 +37,10 @@ from wireglot.ir.request import (
     Tool,
     ToolChoice,
 )
-from wireglot.ir.trail import Trail
-from wireglot.ir.turns import INTERRUPTED
-from wireglot.providers.limits import Limits
-from wireglot.translate import Plan, plan, refuse_losses
+from wireglot_core.ir.trail import Trail
+from wireglot_core.ir.turns import INTERRUPTED
+from wireglot_core.providers.limits import Limits
+from wireglot_core.translate import Plan, plan, refuse_losses
 
 
 class Settings(TypedDict, total=False):

@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.faults import broken
-from wireglot.dialects.registry import dialect
 from wireglot.history.calls import Call, call_of
-from wireglot.ir.content import Message, Part, Reasoning, Text, TokenLogprob, ToolCall
-from wireglot.ir.errors import ApiError, UpstreamFault
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.stream import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.faults import broken
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Message, Part, Reasoning, Text, TokenLogprob, ToolCall
+from wireglot_core.ir.errors import ApiError, UpstreamFault
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.stream import (
     BrokenGrammar,
     Delta,
     Event,
@@ -29,8 +29,8 @@ from wireglot.ir.stream import (
     finish_part,
     unfold,
 )
-from wireglot.providers.aliases import Aliases, EventRestorer
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.providers.aliases import Aliases, EventRestorer
+from wireglot_core.wire.json import BadJson, decode
 
 Kind = Literal["text", "reasoning", "call", "other"]
 

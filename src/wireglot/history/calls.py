@@ -7,9 +7,9 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from wireglot.dialects.arguments import PARSE_ERROR, RAW, arguments_object, is_wrapped
-from wireglot.ir.content import Message, Part, ToolCall
-from wireglot.ir.outcome import Response
+from wireglot_core.dialects.arguments import PARSE_ERROR, RAW, arguments_object, is_wrapped
+from wireglot_core.ir.content import Message, Part, ToolCall
+from wireglot_core.ir.outcome import Response
 
 
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):

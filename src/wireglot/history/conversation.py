@@ -7,18 +7,28 @@ from typing import Any, Final, Unpack
 
 import msgspec
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
 from wireglot.history.ask import Asked, Settings, Target, ask
 from wireglot.history.assistant import Assistant
 from wireglot.history.calls import Call, call_of
 from wireglot.history.pairs import cut_place, leading_system, open_calls, pending_calls
-from wireglot.ir.content import Extra, Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.outcome import Response
-from wireglot.ir.request import AnyTool
-from wireglot.providers.limits import Limits
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import (
+    Extra,
+    Foreign,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.request import AnyTool
+from wireglot_core.providers.limits import Limits
+from wireglot_core.wire.json import BadJson, decode, encode
 
 _VERSION: Final = 1
 """Of the saved document, not of the program."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wireglot.ir.content import Message, ToolCall, ToolResult
+from wireglot_core.ir.content import Message, ToolCall, ToolResult
 
 
 class _Pairing:

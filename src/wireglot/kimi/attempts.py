@@ -9,18 +9,18 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NoReturn, TypeVar
 
-from wireglot.dialects.faults import status_message
-from wireglot.dialects.registry import dialect
-from wireglot.http.failures import HELPED_BY_RETRY, AttemptFailed, Blame, of_error, of_transport
 from wireglot.http.redaction import Redactor
 from wireglot.http.retry import FIXED_100MS, RetryPolicy, advised_wait, wait_before
 from wireglot.http.transport import TransportFault
-from wireglot.ir.errors import ApiError, legible
 from wireglot.kimi.carrier import CarriedReply, Send
 from wireglot.kimi.errors import ApiErrorCode, KimiApiError, KimiConfigError
 from wireglot.kimi.options import LIMITS, Log, RetryPreset, Sleep
 from wireglot.kimi.setup import DIALECT, Setup
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.dialects.faults import status_message
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.errors import ApiError, legible
+from wireglot_core.ir.failures import HELPED_BY_RETRY, AttemptFailed, Blame, of_connection, of_error
+from wireglot_core.wire.json import BadJson, decode
 
 POLICIES: Final[dict[RetryPreset, RetryPolicy]] = {"fixed-100ms": FIXED_100MS, "modern": RetryPolicy()}
 
@@ -158,7 +158,7 @@ class Attempts:
         """No answer, or half of one. Only what failed before the answer began may be retried."""
         blame: Blame = "connection"
         if isinstance(problem, TransportFault):
-            blame, reported = of_transport(problem).blame, problem.message
+            blame, reported = of_connection(problem.problem, problem.message).blame, problem.message
         else:
             reported = f"{type(problem).__name__}: {problem}".removesuffix(": ")
         if not before_answer:

@@ -8,19 +8,19 @@ from typing import Any
 
 import msgspec
 
-from wireglot.dialects.faults import broken
-from wireglot.dialects.registry import dialect
-from wireglot.http.failures import of_error
-from wireglot.ir.errors import UpstreamFault
-from wireglot.ir.outcome import Response, Usage
-from wireglot.ir.stream import Event, Failure, Finish, Start, UsageReport
 from wireglot.kimi.attempts import Attempts, Report, policy_of
 from wireglot.kimi.carrier import CarriedReply, opened
 from wireglot.kimi.options import LIMITS, CallArguments
 from wireglot.kimi.question import CompletionResult, Question, result_of
 from wireglot.kimi.setup import DIALECT, Setup
-from wireglot.providers.aliases import EventRestorer
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.dialects.faults import broken
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.errors import UpstreamFault
+from wireglot_core.ir.failures import of_error
+from wireglot_core.ir.outcome import Response, Usage
+from wireglot_core.ir.stream import Event, Failure, Finish, Start, UsageReport
+from wireglot_core.providers.aliases import EventRestorer
+from wireglot_core.wire.json import BadJson, decode
 
 _CHAT = dialect(DIALECT)
 

@@ -7,10 +7,10 @@ from contextlib import AbstractAsyncContextManager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
-from wireglot.ir.stream import Event
 from wireglot.kimi.options import CallArguments, Options, SendingTransport, Tools, spelled_out
 from wireglot.kimi.question import CompletionResult, question
 from wireglot.kimi.setup import set_up
+from wireglot_core.ir.stream import Event
 
 if TYPE_CHECKING:
     import asyncio
@@ -155,7 +155,7 @@ async def complete_with_tools(
 
 @spelled_out
 def stream(prompt: str | None = None, **options: Unpack[Options]) -> AsyncGenerator[Event, None]:
-    """The events (`wireglot.ir.stream`) of an answer as it arrives, up to `Finish`.
+    """The events (`wireglot_core.ir.stream`) of an answer as it arrives, up to `Finish`.
 
     Nothing is sent before the first event is requested. A stream that breaks off raises `KimiApiError`.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from wireglot.ir.errors import WireglotError
+from wireglot_core.ir.errors import WireglotError
 
 ApiErrorCode = Literal["KIMI_API_ERROR", "KIMI_RETRIES_EXHAUSTED"]
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol, TypedDict, TypeVar, cast
 import msgspec
 
 from wireglot.http import transport as http
-from wireglot.ir.content import Message
+from wireglot_core.ir.content import Message
 
 HttpAnswer = tuple[int, Mapping[str, str], bytes | AsyncIterable[bytes]]
 """Status, headers, and the body: whole, or in pieces as they arrive (which a stream needs)."""
@@ -35,7 +35,7 @@ RetryPreset = Literal["fixed-100ms", "modern"]
 
 
 Turn = Mapping[str, Any] | Message
-"""A message in Anthropic's form, or in the neutral one (`wireglot.ir`), as a History keeps it."""
+"""A message in Anthropic's form, or in the neutral one (`wireglot_core.ir`), as a History keeps it."""
 
 System = str | Sequence[Mapping[str, Any]]
 Tools = Sequence[Mapping[str, Any]]

@@ -7,17 +7,17 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Message, Reasoning, Text, ToolCall
-from wireglot.ir.errors import ClientFault
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response
-from wireglot.ir.request import Request
 from wireglot.kimi.options import CallArguments, Turn
 from wireglot.kimi.setup import DIALECT, PROVIDER
-from wireglot.translate import Plan, plan
-from wireglot.wire.json import encode, encode_text
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Message, Reasoning, Text, ToolCall
+from wireglot_core.ir.errors import ClientFault
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.request import Request
+from wireglot_core.translate import Plan, plan
+from wireglot_core.wire.json import encode, encode_text
 
 SOURCE: Final = "anthropic"
 

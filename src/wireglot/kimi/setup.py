@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from wireglot.kimi.errors import KimiConfigError
-from wireglot.providers.endpoints import endpoint
-from wireglot.providers.spec import ProviderSpec, provider
+from wireglot_core.providers.endpoints import endpoint
+from wireglot_core.providers.spec import ProviderSpec, provider
 
 PROVIDER: Final = "kimi"
 DIALECT: Final = "openai-chat"

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from wireglot.extras import install_hint
+from wireglot_core.extras import install_hint
 
 LoginKind = Literal["google", "entra", "aws"]
 

@@ -20,7 +20,7 @@ from urllib.request import (
 import certifi
 import msgspec
 
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.wire.json import BadJson, decode
 
 TIMEOUT_SECONDS: Final = 10.0
 # Bytes of an answer to a sign-in.

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from wireglot.probe.question import ProbeCall
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.wire.json import BadJson, decode
 
 Verdict = Literal["pass", "fail", "warn", "not applicable", "inconclusive", "not run"]
 """warn: a rule that clients can do without is violated. inconclusive: the model did not do what the case

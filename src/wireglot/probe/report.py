@@ -241,7 +241,8 @@ def catalog_entry(
     source = base_url if base_url.startswith("https:") else "https://docs.example.com"
     names = ", ".join(f'"{field}"' for field, _, _ in limits)
     lines = [
-        f"# src/wireglot/providers/catalog/{name}.toml, found by `wireglot probe` with {_quoted(model)}.",
+        f"# src/wireglot_core/providers/catalog/{name}.toml, "
+        f"found by `wireglot probe` with {_quoted(model)}.",
         f"# Check each line: one model was tested, once. ({version}, {date})",
         f"title = {_quoted(name)}",
         f'dialects = ["{dialect}"]',

@@ -9,7 +9,6 @@ from typing import Final
 import msgspec
 
 from wireglot.demo.service import refused, serve, target_of
-from wireglot.ir.errors import ApiError
 from wireglot.probe.cases.answers import ANSWERS, STOPS, TEXTS, USAGE
 from wireglot.probe.cases.errors import ERRORS, FIELDS, LISTS
 from wireglot.probe.cases.reasoning import REASONING
@@ -27,7 +26,8 @@ from wireglot.probe.wires.ollama import OllamaWire
 from wireglot.probe.wires.openai_chat import ChatWire
 from wireglot.probe.wires.openai_responses import ResponsesWire
 from wireglot.probe.wires.wire import Wire
-from wireglot.wire.json import BadJson
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.wire.json import BadJson
 
 _PAUSE_SECONDS: Final = 2.0
 """Before a case is repeated: usually the endpoint was busy, or the model chose otherwise."""

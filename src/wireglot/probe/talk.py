@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from wireglot.dialects.registry import surface
 from wireglot.probe.endpoint import Endpoint, EndpointRequest, Got, NoReply
 from wireglot.probe.question import ProbeQuestion
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply
 from wireglot.probe.wires.wire import Wire
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.dialects.registry import surface
+from wireglot_core.wire.json import BadJson, decode, encode
 
 _OK: Final = 200
 _BUSY: Final = frozenset({408, 429, 503, 529})

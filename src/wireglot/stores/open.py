@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from wireglot.extras import install_hint
 from wireglot.stores.base import Documents, Engine, FleetLog, Shared, StoreUnusable
 from wireglot.stores.document_log import DocumentLog
+from wireglot_core.extras import install_hint
 
 
 async def open_engine(url: str) -> Engine:

@@ -7,8 +7,8 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from wireglot.ir.usage import KINDS, TokenCounts
 from wireglot.stores.durations import Durations, merged
+from wireglot_core.ir.usage import KINDS, TokenCounts
 
 Outcome = Literal["", "ok", "error", "client_abort", "gateway_abort", "crash"]
 """How a request ended; "": it has not (there is only its intent). `crash` is concluded from a process's

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_ty
 
 import msgspec
 
-from wireglot.ir.usage import COUNTS
 from wireglot.stores.records import Spender, UsageQuery, UsageRow
+from wireglot_core.ir.usage import COUNTS
 
 _FORBIDDEN: Final = re.compile("[\\\\\0\ud800-\udfff]")
 _ESCAPED: Final = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")

@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from wireglot.ir.usage import COUNTS, KINDS
 from wireglot.stores.durations import (
     BOUNDS,
     Durations,
@@ -29,6 +28,7 @@ from wireglot.stores.durations import (
 )
 from wireglot.stores.records import Grouping, UsageQuery, UsageTotal
 from wireglot.stores.sql import MODEL, TOKENS, UsageSql, from_text
+from wireglot_core.ir.usage import COUNTS, KINDS
 
 T = TypeVar("T")
 Statement = tuple[str, Sequence[Any]]

@@ -26,7 +26,7 @@ from wireglot.gateway.run import Process
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.tasks import Pace
 from wireglot.testing.scripted_upstream import ScriptedUpstream
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 T = TypeVar("T")
 

@@ -9,12 +9,12 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from wireglot.http.redaction import MASK
-from wireglot.traces.bodies import UnreadableBody, whole
-from wireglot.traces.diff import Difference
-from wireglot.traces.file import read_trace
-from wireglot.traces.replay import Replayed, answer_differences
-from wireglot.traces.replay import replay as translated_again
-from wireglot.traces.trace import Trace, TraceFrame, TraceMessage
+from wireglot_core.traces.bodies import UnreadableBody, whole
+from wireglot_core.traces.diff import Difference
+from wireglot_core.traces.file import read_trace
+from wireglot_core.traces.replay import Replayed, answer_differences
+from wireglot_core.traces.replay import replay as translated_again
+from wireglot_core.traces.trace import Trace, TraceFrame, TraceMessage
 
 _SECONDS: Final = 300
 _NOT_SENT: Final = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding"})

@@ -22,7 +22,7 @@ from wireglot.web.contract import Hit, Query, WebFailed, WebProblem
 from wireglot.web.countries import BRAVE_COUNTRIES, COUNTRY_NAMES
 from wireglot.web.domains import DomainFilter, domain_filter
 from wireglot.web.guard import MAX_URL
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.wire.json import BadJson, decode, encode
 
 HttpBackend = Literal["searxng", "brave", "tavily", "exa", "google"]
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from wireglot.wire.wildcards import caught
+from wireglot_core.wire.wildcards import caught
 
 # Domains in one list of a request. OpenAI admits 100 in `filters.allowed_domains`; each is compared with each
 # page and each result.

@@ -16,7 +16,7 @@ import trustme
 
 from wireglot.cli.examples import conversation
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 KEY: Final = "wg-the-right-key-0123456789"
 ADMIN: Final = "the-admin-secret-0123456789"

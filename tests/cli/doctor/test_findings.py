@@ -22,7 +22,6 @@ from wireglot.cli.doctor import configuration_checks, machine_checks, provider_c
 from wireglot.cli.doctor.case import _password
 from wireglot.cli.doctor.machine_checks import holder_of, look_at_disk, look_at_port, look_at_store
 from wireglot.cli.run.clients import CLIENTS
-from wireglot.extras import install_hint, upgrade_hint
 from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 from wireglot.gateway.observe.running import RunningGateway
 from wireglot.gateway.relay.key_checks import ProviderAnswer
@@ -42,6 +41,7 @@ from wireglot.gateway.settings import (
 from wireglot.stores import StoreDown, StoreUnusable
 from wireglot.stores.sqlite.engine import FileLook
 from wireglot.web.contract import WebFailed
+from wireglot_core.extras import install_hint, upgrade_hint
 
 Found = tuple[str, str, str]
 

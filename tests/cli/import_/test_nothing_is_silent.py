@@ -13,7 +13,7 @@ from tests.cli.import_.kit import ALL, CCR, LITELLM, Imported, ccr, imported, li
 from tests.tiers import rows
 from wireglot.cli.import_.source import read_json5, read_yaml
 from wireglot.cli.terminal import one_line
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 SECRETS = re.compile(
     r"sk-literal\S*|gsk_literal\S*|sk-or-\S*literal\S*|sk-lf-\S+|sk-1234-team-master|dbpassword9|sk-unused\S+"

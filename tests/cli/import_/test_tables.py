@@ -23,7 +23,7 @@ from wireglot.cli.import_.endpoints import (
 )
 from wireglot.cli.import_.litellm_entries import word
 from wireglot.cli.import_.source import NotKnownHere, SourceNode
-from wireglot.providers import spec
+from wireglot_core.providers import spec
 
 PLACEHOLDERS = [
     "none", "null", "na", "n/a", "empty", "dummy", "fake", "fake-key", "fake_key", "my-fake-key", "test", "no-key",

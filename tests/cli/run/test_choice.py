@@ -10,7 +10,7 @@ from wireglot.cli.terminal import Unusable
 from wireglot.cli.trust import NO_FILE, ConfigFile
 from wireglot.gateway.pages.models import models
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 SHOWN = encode({"model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40960}})
 KIMI = {"MOONSHOT_API_KEY": "sk-kimi"}

@@ -25,8 +25,8 @@ from wireglot.cli.trust import NO_FILE, ConfigFile
 from wireglot.gateway.config.provider_keys import ProviderKey
 from wireglot.gateway.relay.key_checks import ProviderAnswer
 from wireglot.gateway.settings import Rule
-from wireglot.providers import spec as catalog
-from wireglot.providers.spec import ModelSpec
+from wireglot_core.providers import spec as catalog
+from wireglot_core.providers.spec import ModelSpec
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from wireglot.dialects.anthropic import DIALECT
-from wireglot.dialects.base import Context
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response
-from wireglot.ir.stream import Event, Failure, Finish, check, fold
+from wireglot_core.dialects.anthropic import DIALECT
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.stream import Event, Failure, Finish, check, fold
 
 CONTEXT = Context()
 

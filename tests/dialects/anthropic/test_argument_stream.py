@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.dialects.anthropic.parts import call_text
-from wireglot.dialects.argument_stream import ArgumentStream
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.dialects.anthropic.parts import call_text
+from wireglot_core.dialects.argument_stream import ArgumentStream
+from wireglot_core.wire.json import BadJson, decode
 
 ODD = (
     '{"a": 1}{"a": 2}',

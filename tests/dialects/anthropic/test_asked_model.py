@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.tiers import rows
-from wireglot.dialects.anthropic.tap import in_answer, in_opening
+from wireglot_core.dialects.anthropic.tap import in_answer, in_opening
 
 START = (
     b'event: message_start\r\ndata:  {"type":"message_start", "message":{"id":"msg_1","model" : "upstream-1",'

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from tests.tiers import rows
-from wireglot.dialects.anthropic.budgets import BUDGETS
-from wireglot.dialects.surface import BudgetStanding, Spending
+from wireglot_core.dialects.anthropic.budgets import BUDGETS
+from wireglot_core.dialects.surface import BudgetStanding, Spending
 
 PREFIX = "anthropic-ratelimit-unified-"
 MONEY = BudgetStanding("cost", "month", 0, 20_000_000, 1_796_083_200, "2026-12-01T00:00:00Z")

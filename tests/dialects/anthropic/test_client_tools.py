@@ -12,7 +12,7 @@ from anthropic.types.beta import beta_memory_tool_20250818_command as memory_com
 from pydantic import TypeAdapter
 
 import wireglot
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.registry import DialectName
 
 UPSTREAMS = ("openai-chat", "openai-responses", "gemini")
 TOOLS: list[dict[str, Any]] = [

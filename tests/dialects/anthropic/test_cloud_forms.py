@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects.anthropic import bedrock, vertex
-from wireglot.dialects.anthropic.bedrock import InvocationFramer
-from wireglot.dialects.anthropic.cloud_form import plain_model
-from wireglot.dialects.anthropic.invoked_stream import InvokedStream
-from wireglot.dialects.base import Context
-from wireglot.ir.errors import MODEL_DENIED, ApiError
-from wireglot.testing.laws import every_cut
+from wireglot_core.dialects.anthropic import bedrock, vertex
+from wireglot_core.dialects.anthropic.bedrock import InvocationFramer
+from wireglot_core.dialects.anthropic.cloud_form import plain_model
+from wireglot_core.dialects.anthropic.invoked_stream import InvokedStream
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.errors import MODEL_DENIED, ApiError
+from wireglot_core.testing.laws import every_cut
 
 VERTEX = "/projects/p/locations/l/publishers/anthropic/models"
 

@@ -2,9 +2,9 @@
 
 from tests.tiers import rows
 from wireglot import translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.errors import ApiError
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.errors import ApiError
 
 FAILED = {"error": {"message": "slow down", "type": "rate_limit_error", "param": None, "code": None}}
 

@@ -2,8 +2,8 @@
 
 from tests.dialects.anthropic.support import CONTEXT, features
 from tests.tiers import rows
-from wireglot.dialects.anthropic import DIALECT
-from wireglot.ir.errors import ApiError
+from wireglot_core.dialects.anthropic import DIALECT
+from wireglot_core.ir.errors import ApiError
 
 
 def envelope(kind: str, message: str = "why", **more) -> dict:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from wireglot.dialects.anthropic.surface import failed_search
-from wireglot.dialects.base import Context
-from wireglot.ir.content import Foreign, Message, Text
-from wireglot.ir.request import HostedTool, Request, Tool
+from wireglot_core.dialects.anthropic.surface import failed_search
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.content import Foreign, Message, Text
+from wireglot_core.ir.request import HostedTool, Request, Tool
 
 
 def hosted(kind: str) -> HostedTool:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects.anthropic.invoked_stream import InvokedStream
-from wireglot.testing.laws import every_cut
-from wireglot.wire.event_stream import BadFrame, message
+from wireglot_core.dialects.anthropic.invoked_stream import InvokedStream
+from wireglot_core.testing.laws import every_cut
+from wireglot_core.wire.event_stream import BadFrame, message
 
 EVENTS: list[dict[str, Any]] = [
     {"type": "message_start", "message": {"id": "m"}},

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.dialects.anthropic import tools
-from wireglot.dialects.anthropic.parse_request import parse_request
-from wireglot.dialects.anthropic.parts import BlockParser
-from wireglot.dialects.base import Context
-from wireglot.ir.content import CacheMark, Message, Text, ToolCall, ToolResult
-from wireglot.ir.errors import ClientFault
-from wireglot.ir.request import Tool
+from wireglot_core.dialects.anthropic import tools
+from wireglot_core.dialects.anthropic.parse_request import parse_request
+from wireglot_core.dialects.anthropic.parts import BlockParser
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.content import CacheMark, Message, Text, ToolCall, ToolResult
+from wireglot_core.ir.errors import ClientFault
+from wireglot_core.ir.request import Tool
 
 # The package has a function of this name, too.
-_parsing = importlib.import_module("wireglot.dialects.anthropic.parse_request")
+_parsing = importlib.import_module("wireglot_core.dialects.anthropic.parse_request")
 
 _TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"text": "b", "type": "text"}]
 _CITED: tuple[Any, ...] = (None, [], "odd")

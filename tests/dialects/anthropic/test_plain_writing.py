@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.dialects.anthropic.blocks import RequestBlocks
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import (
+from wireglot_core.dialects.anthropic.blocks import RequestBlocks
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import (
     CacheMark,
     Extra,
     Media,
@@ -22,8 +22,8 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.request import Request
-from wireglot.testing.strategies import requests
+from wireglot_core.ir.request import Request
+from wireglot_core.testing.strategies import requests
 
 _EXTRAS: st.SearchStrategy[Any] = st.sampled_from(
     [

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from tests.dialects.anthropic.support import CONTEXT, ask, blocks, features, parse, read, write
 from tests.tiers import rows
-from wireglot.dialects.anthropic import DIALECT
-from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import UNREADABLE, seal, unseal
-from wireglot.ir.content import Message, Origin, Part, Reasoning, Signature, Text, ToolCall
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.request import Request
-from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start, fold, unfold
+from wireglot_core.dialects.anthropic import DIALECT
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.envelope import UNREADABLE, seal, unseal
+from wireglot_core.ir.content import Message, Origin, Part, Reasoning, Signature, Text, ToolCall
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start, fold, unfold
 
 OURS = Signature("S1", Origin("anthropic", model="m"))
 GEMINI = Signature("G1", Origin("gemini", "google", "gemini-3", "acct"))

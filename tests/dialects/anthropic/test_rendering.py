@@ -2,8 +2,8 @@
 
 from tests.dialects.anthropic.support import CONTEXT, features
 from tests.tiers import rows
-from wireglot.dialects.anthropic import DIALECT
-from wireglot.ir.content import (
+from wireglot_core.dialects.anthropic import DIALECT
+from wireglot_core.ir.content import (
     CacheMark,
     Citation,
     Extra,
@@ -14,7 +14,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.request import (
+from wireglot_core.ir.request import (
     Grammar,
     HostedTool,
     OutputFormat,

@@ -22,7 +22,7 @@ from tests.dialects.anthropic.support import (
 from tests.dialects.anthropic.test_tool_input_shapes import SHAPES, events_of
 from tests.laws.sdks import anthropic_stream
 from tests.tiers import rows
-from wireglot.dialects.anthropic.repair import MessageRepair
+from wireglot_core.dialects.anthropic.repair import MessageRepair
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "anthropic" / "streams"
 ODD: dict[str, tuple[list[str], dict[str, Any]]] = {

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from tests.dialects.anthropic.support import CONTEXT, again, ask, parse
 from tests.tiers import rows
-from wireglot.cache.memory import Memory
-from wireglot.ir.content import CacheMark, Citation, Foreign, Media, Message, Text, ToolCall, ToolResult
-from wireglot.ir.errors import ClientFault
-from wireglot.ir.request import HostedTool, OutputFormat, Sampling, Thinking, Tool, ToolChoice
-from wireglot.translate import translate_request
-from wireglot.wire.json import encode
+from wireglot_core.cache.memory import Memory
+from wireglot_core.ir.content import CacheMark, Citation, Foreign, Media, Message, Text, ToolCall, ToolResult
+from wireglot_core.ir.errors import ClientFault
+from wireglot_core.ir.request import HostedTool, OutputFormat, Sampling, Thinking, Tool, ToolChoice
+from wireglot_core.translate import translate_request
+from wireglot_core.wire.json import encode
 
 
 def parts(*blocks, role="user"):

@@ -7,13 +7,13 @@ import pytest
 
 from tests.dialects.anthropic.support import CONTEXT, features
 from tests.tiers import rows
-from wireglot.dialects.anthropic import DIALECT
-from wireglot.dialects.anthropic.outcome import parse_usage, render_usage
-from wireglot.dialects.base import Context
-from wireglot.ir.content import Citation, Extra, Foreign, Media, Text, ToolCall
-from wireglot.ir.errors import UpstreamFault
-from wireglot.ir.outcome import Candidate, Response, Stop, StopReason, Usage
-from wireglot.ir.request import Request
+from wireglot_core.dialects.anthropic import DIALECT
+from wireglot_core.dialects.anthropic.outcome import parse_usage, render_usage
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.content import Citation, Extra, Foreign, Media, Text, ToolCall
+from wireglot_core.ir.errors import UpstreamFault
+from wireglot_core.ir.outcome import Candidate, Response, Stop, StopReason, Usage
+from wireglot_core.ir.request import Request
 
 USAGE = {"input_tokens": 5, "output_tokens": 7}
 

@@ -9,18 +9,18 @@ import msgspec
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects.anthropic.safeguards import parse_results, parse_safeguards, render_results
-from wireglot.dialects.base import Context
-from wireglot.dialects.fields import Fields
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Text, ToolCall
-from wireglot.ir.errors import ClientFault
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.request import Request
-from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, SafeguardResult, by_id
-from wireglot.ir.stream import fold, unfold
-from wireglot.testing.strategies.samples import SAFEGUARD_RESULTS, SAFEGUARDS
-from wireglot.translate import translate_request, translate_response
+from wireglot_core.dialects.anthropic.safeguards import parse_results, parse_safeguards, render_results
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.fields import Fields
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Text, ToolCall
+from wireglot_core.ir.errors import ClientFault
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.safeguards import TOOL_CALLS, CallVerdict, SafeguardResult, by_id
+from wireglot_core.ir.stream import fold, unfold
+from wireglot_core.testing.strategies.samples import SAFEGUARD_RESULTS, SAFEGUARDS
+from wireglot_core.translate import translate_request, translate_response
 
 ANTHROPIC = dialect("anthropic")
 ASKED: list[dict[str, Any]] = [

@@ -8,12 +8,12 @@ import pytest
 
 from tests.dialects.anthropic.support import CONTEXT, sse
 from tests.tiers import rows
-from wireglot.dialects.anthropic import DIALECT
-from wireglot.ir.content import Citation, Origin, Part, Reasoning, Signature, Text, ToolCall
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.stream import Delta, Event, Failure, PartStart, Start, unfold
-from wireglot.traces.canonical import canonical_response
+from wireglot_core.dialects.anthropic import DIALECT
+from wireglot_core.ir.content import Citation, Origin, Part, Reasoning, Signature, Text, ToolCall
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.stream import Delta, Event, Failure, PartStart, Start, unfold
+from wireglot_core.traces.canonical import canonical_response
 
 GEMINI = Signature("G1", Origin("gemini"))
 USAGE = Usage(input=5, cache_read=2, output=7, reasoning=3)

@@ -17,11 +17,11 @@ from tests.dialects.anthropic.support import (
     text_block,
 )
 from tests.tiers import rows
-from wireglot.dialects.anthropic import DIALECT
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Extra, Foreign, Reasoning, Text, ToolCall
-from wireglot.ir.stream import (
+from wireglot_core.dialects.anthropic import DIALECT
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Extra, Foreign, Reasoning, Text, ToolCall
+from wireglot_core.ir.stream import (
     Delta,
     Failure,
     Finish,
@@ -32,7 +32,7 @@ from wireglot.ir.stream import (
     UsageReport,
     check,
 )
-from wireglot.testing.laws import every_cut
+from wireglot_core.testing.laws import every_cut
 
 PLAIN = (message_start(), *text_block(0, "Hel", "lo"), message_delta("end_turn"), MESSAGE_STOP)
 

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.dialects.anthropic.support import CONTEXT, blocks, features, write
-from wireglot.dialects.anthropic import DIALECT
-from wireglot.ir.content import Citation, Extra, Foreign, Media, Reasoning, Text, TokenLogprob, ToolCall
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Stop, Usage
-from wireglot.ir.stream import (
+from wireglot_core.dialects.anthropic import DIALECT
+from wireglot_core.ir.content import Citation, Extra, Foreign, Media, Reasoning, Text, TokenLogprob, ToolCall
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Stop, Usage
+from wireglot_core.ir.stream import (
     Delta,
     Event,
     Failure,

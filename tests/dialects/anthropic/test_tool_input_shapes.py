@@ -19,9 +19,9 @@ from tests.dialects.anthropic.support import (
     write,
 )
 from tests.tiers import rows
-from wireglot.dialects.arguments import arguments_object
-from wireglot.ir.content import ToolCall
-from wireglot.ir.stream import Delta, PartEnd, PartStart
+from wireglot_core.dialects.arguments import arguments_object
+from wireglot_core.ir.content import ToolCall
+from wireglot_core.ir.stream import Delta, PartEnd, PartStart
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "anthropic" / "tool_input_shapes.ndjson"
 SHAPES = [json.loads(line) for line in FIXTURE.read_text().splitlines()]

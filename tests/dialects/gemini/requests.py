@@ -1,8 +1,8 @@
 """Requests of this dialect in tests: read, written, and back again."""
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.gemini import DIALECT
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.gemini import DIALECT
+from wireglot_core.ir.content import (
     Message,
     Text,
 )

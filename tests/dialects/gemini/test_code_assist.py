@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 
 from wireglot import translate_request
-from wireglot.dialects.base import Context
-from wireglot.dialects.gemini import DIALECT as GEMINI
-from wireglot.dialects.gemini.code_assist import DIALECT
-from wireglot.dialects.registry import dialect as registered
 from wireglot.history import History
-from wireglot.ir.content import Message, Text, ToolCall
-from wireglot.ir.errors import ApiError, ClientFault
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.request import Request, Tool
-from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, fold
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.gemini import DIALECT as GEMINI
+from wireglot_core.dialects.gemini.code_assist import DIALECT
+from wireglot_core.dialects.registry import dialect as registered
+from wireglot_core.ir.content import Message, Text, ToolCall
+from wireglot_core.ir.errors import ApiError, ClientFault
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, fold
+from wireglot_core.wire.json import encode
 
 CONTEXT = Context()
 INNER = {

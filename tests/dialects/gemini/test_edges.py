@@ -7,14 +7,14 @@ import pytest
 
 from tests.dialects.gemini.requests import CONTEXT, asked, comes_back, features, parse, render
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.gemini import DIALECT
-from wireglot.dialects.gemini.assist import ASSIST
-from wireglot.dialects.gemini.names import count, enum_name
-from wireglot.dialects.gemini.partial_args import PartialCall
-from wireglot.dialects.gemini.schema import json_schema
-from wireglot.dialects.gemini.surface import find
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.gemini import DIALECT
+from wireglot_core.dialects.gemini.assist import ASSIST
+from wireglot_core.dialects.gemini.names import count, enum_name
+from wireglot_core.dialects.gemini.partial_args import PartialCall
+from wireglot_core.dialects.gemini.schema import json_schema
+from wireglot_core.dialects.gemini.surface import find
+from wireglot_core.ir.content import (
     Foreign,
     Media,
     Message,
@@ -25,11 +25,11 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ApiError, ClientFault, UpstreamFault
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.request import Request, ToolChoice
-from wireglot.ir.stream import Delta, Finish, PartEnd, PartStart, Start, fold, unfold
-from wireglot.wire.sse import FrameTooLarge
+from wireglot_core.ir.errors import ApiError, ClientFault, UpstreamFault
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.request import Request, ToolChoice
+from wireglot_core.ir.stream import Delta, Finish, PartEnd, PartStart, Start, fold, unfold
+from wireglot_core.wire.sse import FrameTooLarge
 
 
 def chunk(*parts: Any, finish: str = "", **more: Any) -> dict[str, Any]:
@@ -223,7 +223,7 @@ def test_names_of_a_choice_that_allows_nothing_are_declared():
 
 def test_an_envelope_of_ours_without_state_is_no_signature():
     """A client gives back what stood for unsigned reasoning: nobody's state."""
-    from wireglot.dialects.envelope import seal
+    from wireglot_core.dialects.envelope import seal
 
     text = seal(Signature("", Origin("")), "unsigned", CONTEXT.secret)
     body = {"contents": [{"role": "model", "parts": [{"text": "x", "thoughtSignature": text}]}]}
@@ -430,7 +430,7 @@ def test_a_document_that_is_no_answer_is_no_answer():
 
 
 def test_an_answer_that_grows_without_bound_is_given_up(monkeypatch):
-    from wireglot.dialects.gemini import tap
+    from wireglot_core.dialects.gemini import tap
 
     monkeypatch.setattr(tap, "MAX_DOCUMENT_BYTES", 10)
     one = tap.StreamDocuments(1000)

@@ -1,9 +1,9 @@
 """Errors, both ways."""
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.gemini import DIALECT
-from wireglot.ir.errors import ApiError
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.gemini import DIALECT
+from wireglot_core.ir.errors import ApiError
 
 CONTEXT = Context()
 INFO = "type.googleapis.com/google.rpc.ErrorInfo"

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from tests.dialects.gemini.test_reader import CONTEXT, chunk, content, read, sse
 from wireglot import translate_response
-from wireglot.dialects.gemini import DIALECT, citations
-from wireglot.dialects.google_shared import ByteOffsets
-from wireglot.dialects.registry import DialectName, dialect
-from wireglot.ir.content import Citation, Text, ToolCall
-from wireglot.ir.loss import Loss
-from wireglot.ir.stream import fold
+from wireglot_core.dialects.gemini import DIALECT, citations
+from wireglot_core.dialects.google_shared import ByteOffsets
+from wireglot_core.dialects.registry import DialectName, dialect
+from wireglot_core.ir.content import Citation, Text, ToolCall
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.stream import fold
 
 SIGNED = {"text": "", "thoughtSignature": "U0lH"}
 SOURCE = {"web": {"uri": "https://a.example", "title": "A"}}

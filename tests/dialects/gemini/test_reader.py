@@ -5,10 +5,10 @@ import json
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.gemini import DIALECT
-from wireglot.ir.content import Citation, Foreign, Reasoning, Text, TokenLogprob, ToolCall
-from wireglot.ir.stream import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.gemini import DIALECT
+from wireglot_core.ir.content import Citation, Foreign, Reasoning, Text, TokenLogprob, ToolCall
+from wireglot_core.ir.stream import (
     Delta,
     Failure,
     Finish,
@@ -18,7 +18,7 @@ from wireglot.ir.stream import (
     check,
     fold,
 )
-from wireglot.testing.laws import every_cut
+from wireglot_core.testing.laws import every_cut
 
 CONTEXT = Context()
 

@@ -4,10 +4,10 @@ import pytest
 
 from tests.dialects.gemini.requests import HELLO, asked, comes_back, features, parse, render
 from tests.tiers import rows
-from wireglot.ir.content import (
+from wireglot_core.ir.content import (
     CacheMark,
 )
-from wireglot.ir.request import (
+from wireglot_core.ir.request import (
     OutputFormat,
     Request,
     Sampling,

@@ -4,11 +4,11 @@ import pytest
 
 from tests.dialects.gemini.requests import HELLO, asked, comes_back, features, parse, render
 from tests.tiers import rows
-from wireglot.ir.content import (
+from wireglot_core.ir.content import (
     CacheMark,
     Foreign,
 )
-from wireglot.ir.request import (
+from wireglot_core.ir.request import (
     HostedTool,
     Request,
     Tool,

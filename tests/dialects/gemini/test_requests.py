@@ -5,7 +5,7 @@ import pytest
 import wireglot
 from tests.dialects.gemini.requests import HELLO, asked, comes_back, features, parse, render
 from tests.tiers import rows
-from wireglot.ir.content import (
+from wireglot_core.ir.content import (
     Extra,
     Media,
     Message,
@@ -15,8 +15,8 @@ from wireglot.ir.content import (
     Text,
     ToolCall,
 )
-from wireglot.ir.errors import ClientFault
-from wireglot.ir.request import (
+from wireglot_core.ir.errors import ClientFault
+from wireglot_core.ir.request import (
     Request,
 )
 

@@ -4,16 +4,16 @@ import pytest
 
 import wireglot
 from tests.tiers import rows
-from wireglot.dialects.base import Context, is_minted
-from wireglot.dialects.gemini import DIALECT
-from wireglot.dialects.gemini.errors import parse_error
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Citation, Foreign, Media, Reasoning, Text, TokenLogprob, ToolCall
-from wireglot.ir.errors import UpstreamFault
-from wireglot.ir.outcome import Candidate, Response, Stop, Usage
-from wireglot.ir.stream import Failure, fold
-from wireglot.translate import StreamTranslator, translate_response
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.gemini import DIALECT
+from wireglot_core.dialects.gemini.errors import parse_error
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Citation, Foreign, Media, Reasoning, Text, TokenLogprob, ToolCall
+from wireglot_core.ir.errors import UpstreamFault
+from wireglot_core.ir.outcome import Candidate, Response, Stop, Usage
+from wireglot_core.ir.stream import Failure, fold
+from wireglot_core.translate import StreamTranslator, translate_response
+from wireglot_core.wire.json import encode
 
 CONTEXT = Context()
 

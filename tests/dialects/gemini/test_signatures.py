@@ -3,13 +3,13 @@
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import PLACEHOLDERS, UNREADABLE, seal, unseal
-from wireglot.dialects.gemini import DIALECT
-from wireglot.ir.content import Message, Origin, Reasoning, Signature, Text, ToolCall
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.request import Request
-from wireglot.translate import translate_request
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.envelope import PLACEHOLDERS, UNREADABLE, seal, unseal
+from wireglot_core.dialects.gemini import DIALECT
+from wireglot_core.ir.content import Message, Origin, Reasoning, Signature, Text, ToolCall
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.request import Request
+from wireglot_core.translate import translate_request
 
 CONTEXT = Context(provider="google", model="gemini-3-pro", account="a")
 CLAUDE = Signature("EqQB", Origin("anthropic", "anthropic", "claude", "b"))

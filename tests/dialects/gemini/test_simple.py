@@ -6,9 +6,9 @@ import pytest
 
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.dialects.base import Context, is_minted
-from wireglot.dialects.gemini.simple import DIALECT
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.gemini.simple import DIALECT
+from wireglot_core.ir.content import (
     Extra,
     Media,
     Message,
@@ -19,10 +19,10 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ClientFault
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.request import Request, Sampling, Thinking, Tool, ToolChoice
-from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start, fold
+from wireglot_core.ir.errors import ClientFault
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.request import Request, Sampling, Thinking, Tool, ToolChoice
+from wireglot_core.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start, fold
 
 CONTEXT = Context()
 TOOLS = [{"functionDeclarations": [{"name": "f", "description": "d"}]}]

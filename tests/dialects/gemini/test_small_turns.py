@@ -8,19 +8,19 @@ from msgspec.structs import replace
 
 from tests.dialects.gemini.requests import CONTEXT, features, parse, render
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.gemini import DIALECT
-from wireglot.dialects.gemini.assist import ASSIST
-from wireglot.dialects.gemini.citations import Span, grounding_metadata
-from wireglot.dialects.gemini.code_assist import DIALECT as CODE_ASSIST
-from wireglot.dialects.gemini.code_assist import find
-from wireglot.dialects.gemini.errors import parse_error, render_stream_error
-from wireglot.dialects.gemini.outcome import check_usage
-from wireglot.dialects.gemini.simple import DIALECT as SIMPLE
-from wireglot.dialects.gemini.tap import GeminiTap, glance
-from wireglot.dialects.google_shared import ByteOffsets
-from wireglot.dialects.listed_model import ListedModel
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.gemini import DIALECT
+from wireglot_core.dialects.gemini.assist import ASSIST
+from wireglot_core.dialects.gemini.citations import Span, grounding_metadata
+from wireglot_core.dialects.gemini.code_assist import DIALECT as CODE_ASSIST
+from wireglot_core.dialects.gemini.code_assist import find
+from wireglot_core.dialects.gemini.errors import parse_error, render_stream_error
+from wireglot_core.dialects.gemini.outcome import check_usage
+from wireglot_core.dialects.gemini.simple import DIALECT as SIMPLE
+from wireglot_core.dialects.gemini.tap import GeminiTap, glance
+from wireglot_core.dialects.google_shared import ByteOffsets
+from wireglot_core.dialects.listed_model import ListedModel
+from wireglot_core.ir.content import (
     Citation,
     Extra,
     Foreign,
@@ -34,10 +34,10 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking
-from wireglot.ir.stream import Delta, Finish, PartEnd, PartStart, Start, fold, unfold
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.request import OutputFormat, Request, Sampling, Thinking
+from wireglot_core.ir.stream import Delta, Finish, PartEnd, PartStart, Start, fold, unfold
 
 SIGNED = Signature("s", Origin("anthropic"))
 

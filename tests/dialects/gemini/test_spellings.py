@@ -8,11 +8,11 @@ import pytest
 from tests.laws.cases import FIXTURES
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.json_path import nearest
-from wireglot.dialects.registry import dialect
-from wireglot.testing.check_dialect import fixtures
-from wireglot.testing.laws import differences
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.json_path import nearest
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.testing.check_dialect import fixtures
+from wireglot_core.testing.laws import differences
 
 CONTEXT = Context()
 VERBATIM = frozenset(

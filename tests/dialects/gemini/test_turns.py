@@ -3,10 +3,10 @@
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context, is_minted
-from wireglot.dialects.gemini import DIALECT
-from wireglot.ir.content import Media, Message, Text, ToolCall, ToolResult
-from wireglot.ir.request import Request
+from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.gemini import DIALECT
+from wireglot_core.ir.content import Media, Message, Text, ToolCall, ToolResult
+from wireglot_core.ir.request import Request
 
 CONTEXT = Context()
 HELLO = {"role": "user", "parts": [{"text": "Hello"}]}

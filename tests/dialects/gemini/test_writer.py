@@ -8,12 +8,12 @@ from google import genai
 
 from tests.tiers import rows
 from wireglot import StreamTranslator
-from wireglot.dialects.base import Context
-from wireglot.dialects.gemini import DIALECT
-from wireglot.ir.content import Media, Origin, Reasoning, Signature, Text, ToolCall
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Stop, Usage
-from wireglot.ir.stream import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.gemini import DIALECT
+from wireglot_core.ir.content import Media, Origin, Reasoning, Signature, Text, ToolCall
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Stop, Usage
+from wireglot_core.ir.stream import (
     Delta,
     Event,
     Failure,
@@ -25,7 +25,7 @@ from wireglot.ir.stream import (
     UsageReport,
     fold,
 )
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 CONTEXT = Context()
 ARRAY = Context(framing="json-array")

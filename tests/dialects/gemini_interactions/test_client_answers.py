@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.gemini_interactions import DIALECT
-from wireglot.dialects.gemini_interactions.errors import owns_error
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.gemini_interactions import DIALECT
+from wireglot_core.dialects.gemini_interactions.errors import owns_error
+from wireglot_core.ir.content import (
     Citation,
     Extra,
     Foreign,
@@ -22,12 +22,12 @@ from wireglot.ir.content import (
     Text,
     ToolCall,
 )
-from wireglot.ir.errors import ApiError
-from wireglot.ir.hosted import HostedCall, HostedResult, RanCall, WebSource
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, unfold
-from wireglot.wire.json import decode
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.hosted import HostedCall, HostedResult, RanCall, WebSource
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, unfold
+from wireglot_core.wire.json import decode
+from wireglot_core.wire.sse import SseDecoder
 
 OWN = "gemini-interactions"
 CONTEXT = Context(now=1_800_000_000)

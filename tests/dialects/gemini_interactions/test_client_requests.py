@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects.base import BadField, Context
-from wireglot.dialects.envelope import Holder
-from wireglot.dialects.gemini_interactions import DIALECT
-from wireglot.dialects.gemini_interactions.stored import STORED
-from wireglot.dialects.gemini_interactions.surface import SURFACE, find
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import BadField, Context
+from wireglot_core.dialects.envelope import Holder
+from wireglot_core.dialects.gemini_interactions import DIALECT
+from wireglot_core.dialects.gemini_interactions.stored import STORED
+from wireglot_core.dialects.gemini_interactions.surface import SURFACE, find
+from wireglot_core.ir.content import (
     Citation,
     Foreign,
     Media,
@@ -25,10 +25,10 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ClientFault
-from wireglot.ir.request import HostedTool, McpServer, OutputFormat, Request, Thinking, Tool, ToolChoice
-from wireglot.wire.json import encode
-from wireglot.wire.splice import Outline
+from wireglot_core.ir.errors import ClientFault
+from wireglot_core.ir.request import HostedTool, McpServer, OutputFormat, Request, Thinking, Tool, ToolChoice
+from wireglot_core.wire.json import encode
+from wireglot_core.wire.splice import Outline
 
 OWN = "gemini-interactions"
 CONTEXT = Context()

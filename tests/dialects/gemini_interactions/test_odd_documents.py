@@ -5,12 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.gemini_interactions import DIALECT
-from wireglot.ir.content import Citation, Extra, Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.hosted import HostedCall, HostedResult, RanCall, WebSource
-from wireglot.ir.stream import Event, PartEnd, PartStart, fold
-from wireglot.wire.json import encode, encode_text
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.gemini_interactions import DIALECT
+from wireglot_core.ir.content import (
+    Citation,
+    Extra,
+    Foreign,
+    Media,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from wireglot_core.ir.hosted import HostedCall, HostedResult, RanCall, WebSource
+from wireglot_core.ir.stream import Event, PartEnd, PartStart, fold
+from wireglot_core.wire.json import encode, encode_text
 
 OWN = "gemini-interactions"
 CONTEXT = Context()

@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.gemini_interactions import DIALECT
-from wireglot.dialects.gemini_interactions.names import parse_stop
-from wireglot.dialects.gemini_interactions.render_steps import resumed, without_token
-from wireglot.ir.content import Extra, Foreign, Media, Message, Part, Text, ToolCall, ToolResult
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.request import HostedTool, McpServer, Request, Thinking, ToolChoice
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.gemini_interactions import DIALECT
+from wireglot_core.dialects.gemini_interactions.names import parse_stop
+from wireglot_core.dialects.gemini_interactions.render_steps import resumed, without_token
+from wireglot_core.ir.content import Extra, Foreign, Media, Message, Part, Text, ToolCall, ToolResult
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.request import HostedTool, McpServer, Request, Thinking, ToolChoice
 
 OWN = "gemini-interactions"
 CONTEXT = Context()

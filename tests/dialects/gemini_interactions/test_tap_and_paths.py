@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects.base import BadField
-from wireglot.dialects.body import RequestGlance
-from wireglot.dialects.gemini_interactions import DIALECT
-from wireglot.dialects.gemini_interactions.errors import error_object, parse_error
-from wireglot.dialects.gemini_interactions.names import parse_usage
-from wireglot.dialects.gemini_interactions.surface import SURFACE, find
-from wireglot.dialects.gemini_interactions.tap import InteractionsTap
 from wireglot.gateway.request.job import ClientBody
-from wireglot.ir.content import Extra
-from wireglot.ir.errors import ApiError
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import BadField
+from wireglot_core.dialects.body import RequestGlance
+from wireglot_core.dialects.gemini_interactions import DIALECT
+from wireglot_core.dialects.gemini_interactions.errors import error_object, parse_error
+from wireglot_core.dialects.gemini_interactions.names import parse_usage
+from wireglot_core.dialects.gemini_interactions.surface import SURFACE, find
+from wireglot_core.dialects.gemini_interactions.tap import InteractionsTap
+from wireglot_core.ir.content import Extra
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.wire.json import encode
 
 OWN = "gemini-interactions"
 USAGE = {"total_input_tokens": 3, "total_output_tokens": 2}

@@ -6,14 +6,24 @@ from pathlib import Path
 from typing import Any
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.gemini_interactions.stream_reader import InteractionsChunks, InteractionsReader
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Citation, Foreign, Media, Origin, Reasoning, Signature, Text, ToolCall
-from wireglot.ir.outcome import Usage
-from wireglot.ir.stream import Delta, Event, Failure, Finish, ForeignEvent, Start, UsageReport, check, fold
-from wireglot.testing.laws import read_stream
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.gemini_interactions.stream_reader import InteractionsChunks, InteractionsReader
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Citation, Foreign, Media, Origin, Reasoning, Signature, Text, ToolCall
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.ir.stream import (
+    Delta,
+    Event,
+    Failure,
+    Finish,
+    ForeignEvent,
+    Start,
+    UsageReport,
+    check,
+    fold,
+)
+from wireglot_core.testing.laws import read_stream
+from wireglot_core.wire.json import decode, encode
 
 OWN = "gemini-interactions"
 CODEC = dialect(OWN)

@@ -7,9 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import (
     CacheMark,
     Citation,
     Extra,
@@ -24,7 +24,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.request import (
+from wireglot_core.ir.request import (
     HostedChoice,
     HostedTool,
     McpServer,
@@ -35,7 +35,7 @@ from wireglot.ir.request import (
     Tool,
     ToolChoice,
 )
-from wireglot.translate import translate_request
+from wireglot_core.translate import translate_request
 
 OWN = "gemini-interactions"
 CODEC = dialect(OWN)

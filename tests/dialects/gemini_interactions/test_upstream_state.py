@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from wireglot.dialects.registry import DialectName
-from wireglot.translate import translate_request, translate_response
-from wireglot.wire.json import decode
+from wireglot_core.dialects.registry import DialectName
+from wireglot_core.translate import translate_request, translate_response
+from wireglot_core.wire.json import decode
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "gemini-interactions" / "responses"
 MODEL = "gemini-3.5-flash"

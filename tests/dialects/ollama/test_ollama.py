@@ -8,20 +8,20 @@ import pytest
 
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.iso_time import iso_time, unix_seconds
-from wireglot.dialects.ollama.framing import CONTENT_TYPE, LineFramer, LineUnframer
-from wireglot.dialects.ollama.media import media_type
-from wireglot.dialects.registry import dialect, surface
 from wireglot.gateway.request.job import ClientBody
-from wireglot.ir.content import Extra, Media, Message, Text, ToolCall, ToolResult
-from wireglot.ir.errors import ApiError, ClientFault, Unsupported
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.request import Request, Thinking
-from wireglot.ir.stream import unfold
-from wireglot.testing.laws import every_cut
-from wireglot.wire.event_stream import BadFrame
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.iso_time import iso_time, unix_seconds
+from wireglot_core.dialects.ollama.framing import CONTENT_TYPE, LineFramer, LineUnframer
+from wireglot_core.dialects.ollama.media import media_type
+from wireglot_core.dialects.registry import dialect, surface
+from wireglot_core.ir.content import Extra, Media, Message, Text, ToolCall, ToolResult
+from wireglot_core.ir.errors import ApiError, ClientFault, Unsupported
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.request import Request, Thinking
+from wireglot_core.ir.stream import unfold
+from wireglot_core.testing.laws import every_cut
+from wireglot_core.wire.event_stream import BadFrame
+from wireglot_core.wire.json import decode, encode
 
 OLLAMA = dialect("ollama")
 LINES = b'{"message":{"content":"a"},"done":false}\n{"message":{"content":""},"done":true}\n'

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.openai_chat import DIALECT
-from wireglot.ir.content import Message
-from wireglot.ir.errors import ApiError
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response
-from wireglot.ir.request import Request
-from wireglot.ir.stream import Event, Failure, check, fold
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.openai_chat import DIALECT
+from wireglot_core.ir.content import Message
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import Event, Failure, check, fold
+from wireglot_core.wire.json import decode, encode
 
 CONTEXT = Context(provider="acme", model="m", now=1700000000)
 

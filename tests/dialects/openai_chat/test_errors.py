@@ -4,8 +4,8 @@ from typing import get_args
 
 from tests.dialects.openai_chat.support import CONTEXT, answer
 from tests.tiers import rows
-from wireglot.dialects.openai_chat import DIALECT
-from wireglot.ir.errors import ApiError, ErrorKind
+from wireglot_core.dialects.openai_chat import DIALECT
+from wireglot_core.ir.errors import ApiError, ErrorKind
 
 
 def kind(body, status=0):

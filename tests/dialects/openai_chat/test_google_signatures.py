@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from wireglot import translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect
-from wireglot.ir.stream import fold
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect
+from wireglot_core.ir.stream import fold
+from wireglot_core.wire.json import encode
 
 SIGNED = {"google": {"thought_signature": "c2lnbmVk"}}
 CALL: dict[str, Any] = {

@@ -1,9 +1,9 @@
 """What a result shows that Chat's results cannot hold."""
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Media, Message, Text, ToolCall, ToolResult
-from wireglot.ir.request import Request
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Media, Message, Text, ToolCall, ToolResult
+from wireglot_core.ir.request import Request
 
 CALL = Message("assistant", (ToolCall("c", "look", "{}"),))
 

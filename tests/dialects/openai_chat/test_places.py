@@ -1,8 +1,8 @@
 """What the parts of a Chat message are, for those who look for one of them."""
 
 from tests.tiers import rows
-from wireglot.dialects.openai_chat.places import PLACES
-from wireglot.dialects.places import Turn
+from wireglot_core.dialects.openai_chat.places import PLACES
+from wireglot_core.dialects.places import Turn
 
 
 @rows(

@@ -11,8 +11,8 @@ import pytest
 from tests.dialects.openai_chat.support import DONE, chunk, folded
 from tests.laws.sdks import chat_stream
 from tests.tiers import rows
-from wireglot.dialects.openai_chat.repeated_calls import CallRepair
-from wireglot.ir.content import ToolCall
+from wireglot_core.dialects.openai_chat.repeated_calls import CallRepair
+from wireglot_core.ir.content import ToolCall
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "openai-chat" / "streams"
 

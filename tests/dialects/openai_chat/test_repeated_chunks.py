@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.openai_chat.stream_reader import ChatChunks, ChatReader
-from wireglot.ir.stream import Delta, Event, Failure
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.openai_chat.stream_reader import ChatChunks, ChatReader
+from wireglot_core.ir.stream import Delta, Event, Failure
 
 
 class _Forgetful(ChatChunks):

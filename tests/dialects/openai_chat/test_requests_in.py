@@ -7,11 +7,11 @@ import pytest
 from tests.dialects.openai_chat.support import CONTEXT, asked, parsed, sent
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.dialects.base import is_minted
-from wireglot.dialects.envelope import seal
-from wireglot.dialects.openai_chat import DIALECT
-from wireglot.dialects.registry import DialectName
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import is_minted
+from wireglot_core.dialects.envelope import seal
+from wireglot_core.dialects.openai_chat import DIALECT
+from wireglot_core.dialects.registry import DialectName
+from wireglot_core.ir.content import (
     CacheMark,
     Foreign,
     Media,
@@ -22,8 +22,8 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ClientFault
-from wireglot.ir.request import Grammar, HostedTool, OutputFormat, Thinking, Tool, ToolChoice
+from wireglot_core.ir.errors import ClientFault
+from wireglot_core.ir.request import Grammar, HostedTool, OutputFormat, Thinking, Tool, ToolChoice
 
 USER = {"role": "user", "content": "Hello"}
 FUNCTION = {

@@ -6,8 +6,8 @@ import pytest
 
 from tests.dialects.openai_chat.support import CONTEXT, foreign, losses_of, sent
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.content import (
     CacheMark,
     Extra,
     Foreign,
@@ -20,7 +20,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.request import (
+from wireglot_core.ir.request import (
     Grammar,
     HostedTool,
     OutputFormat,

@@ -8,9 +8,9 @@ import pytest
 from tests.dialects.openai_chat.support import CONTEXT, DONE, answer, chunk, folded, frame, understood
 from tests.tiers import rows
 from wireglot import translate_response
-from wireglot.dialects.base import Context, is_minted
-from wireglot.dialects.openai_chat import DIALECT
-from wireglot.ir.content import (
+from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.openai_chat import DIALECT
+from wireglot_core.ir.content import (
     Citation,
     Foreign,
     Media,
@@ -21,8 +21,8 @@ from wireglot.ir.content import (
     TokenLogprob,
     ToolCall,
 )
-from wireglot.ir.errors import UpstreamFault
-from wireglot.ir.outcome import Candidate, Response, Stop, Usage
+from wireglot_core.ir.errors import UpstreamFault
+from wireglot_core.ir.outcome import Candidate, Response, Stop, Usage
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 TOKEN = {"token": "Hi", "logprob": -0.5, "bytes": [72, 105], "top_logprobs": []}

@@ -1,9 +1,9 @@
 """Tool results of other dialects, as messages of Chat."""
 
 from tests.tiers import rows
-from wireglot.dialects.openai_chat.render_messages import render_result
-from wireglot.ir.content import CacheMark, Extra, Foreign, Media, Text, ToolCall, ToolResult
-from wireglot.ir.loss import Loss
+from wireglot_core.dialects.openai_chat.render_messages import render_result
+from wireglot_core.ir.content import CacheMark, Extra, Foreign, Media, Text, ToolCall, ToolResult
+from wireglot_core.ir.loss import Loss
 
 IMAGE = Media("image", "image/png", "iVBO")
 SHOWN = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}}

@@ -1,9 +1,9 @@
 """Opaque state beside a message, given back to the parts that held it."""
 
 from tests.tiers import rows
-from wireglot.dialects.envelope import Holder, Sealed
-from wireglot.dialects.openai_chat.reasoning import attach_states
-from wireglot.ir.content import Media, Origin, Part, Reasoning, Signature, Text
+from wireglot_core.dialects.envelope import Holder, Sealed
+from wireglot_core.dialects.openai_chat.reasoning import attach_states
+from wireglot_core.ir.content import Media, Origin, Part, Reasoning, Signature, Text
 
 CLAUDE = Origin("anthropic")
 OTHER = Origin("gemini")

@@ -4,12 +4,22 @@ import pytest
 
 from tests.dialects.openai_chat.support import CONTEXT, DONE, chunk, failure, folded, frame, read
 from tests.tiers import rows
-from wireglot.dialects.base import is_minted
-from wireglot.dialects.openai_chat import DIALECT
-from wireglot.ir.content import Media, Reasoning, Signature, Text, TokenLogprob, ToolCall
-from wireglot.ir.stream import Delta, Failure, Finish, PartEnd, PartStart, Start, UsageReport, check, fold
-from wireglot.testing.laws import every_cut
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import is_minted
+from wireglot_core.dialects.openai_chat import DIALECT
+from wireglot_core.ir.content import Media, Reasoning, Signature, Text, TokenLogprob, ToolCall
+from wireglot_core.ir.stream import (
+    Delta,
+    Failure,
+    Finish,
+    PartEnd,
+    PartStart,
+    Start,
+    UsageReport,
+    check,
+    fold,
+)
+from wireglot_core.testing.laws import every_cut
+from wireglot_core.wire.json import encode
 
 ROLE = chunk({"role": "assistant", "content": ""})
 STOP = chunk({}, "stop")

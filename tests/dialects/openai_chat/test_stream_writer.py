@@ -7,8 +7,8 @@ import openai
 import pytest
 
 from tests.dialects.openai_chat.support import CONTEXT, asked, chunks, folded, parsed, written
-from wireglot.dialects.openai_chat import DIALECT
-from wireglot.ir.content import (
+from wireglot_core.dialects.openai_chat import DIALECT
+from wireglot_core.ir.content import (
     Citation,
     Extra,
     Foreign,
@@ -20,9 +20,9 @@ from wireglot.ir.content import (
     TokenLogprob,
     ToolCall,
 )
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.stream import (
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.stream import (
     Delta,
     Event,
     Failure,
@@ -34,7 +34,7 @@ from wireglot.ir.stream import (
     UsageReport,
     unfold,
 )
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 USER = {"role": "user", "content": "x"}
 USAGE = Usage(input=3, output=2)

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from tests.tiers import rows
-from wireglot.dialects.openai_chat.tap import STREAM_USAGE, ChatTap, glance
+from wireglot_core.dialects.openai_chat.tap import STREAM_USAGE, ChatTap, glance
 
 COST = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
 MORE = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}

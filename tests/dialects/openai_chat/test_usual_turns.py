@@ -3,11 +3,11 @@
 from typing import Any
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.openai_chat.render_request import render_request
-from wireglot.dialects.openai_chat.response import parse_response
-from wireglot.ir.content import CacheMark, Extra, Message, Text, ToolCall, ToolResult
-from wireglot.ir.request import Request, Tool
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.openai_chat.render_request import render_request
+from wireglot_core.dialects.openai_chat.response import parse_response
+from wireglot_core.ir.content import CacheMark, Extra, Message, Text, ToolCall, ToolResult
+from wireglot_core.ir.request import Request, Tool
 
 SPELLING = Extra("anthropic", form={"content": "string"})
 CALL = ToolCall("c", "f", "{}")

@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 
 import wireglot
 from tests.tiers import rows
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.registry import DialectName
 
 UPSTREAMS = ("anthropic", "openai-chat", "gemini")
 SEARCH: dict[str, Any] = {

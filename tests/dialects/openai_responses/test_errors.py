@@ -4,9 +4,9 @@ import pytest
 
 from tests.dialects.openai_responses.wire import CONTEXT
 from tests.tiers import rows
-from wireglot.dialects.openai_responses import DIALECT
-from wireglot.ir.content import Extra
-from wireglot.ir.errors import ApiError
+from wireglot_core.dialects.openai_responses import DIALECT
+from wireglot_core.ir.content import Extra
+from wireglot_core.ir.errors import ApiError
 
 
 def envelope(message="m", type="invalid_request_error", code=None, param=None):

@@ -14,9 +14,9 @@ from tests.dialects.openai_responses.test_stream_reader import (
     text_delta,
 )
 from tests.dialects.openai_responses.wire import CONTEXT, answer_comes_back, read, sse
-from wireglot.dialects.openai_responses import DIALECT
-from wireglot.ir.content import Text, ToolCall
-from wireglot.ir.stream import fold
+from wireglot_core.dialects.openai_responses import DIALECT
+from wireglot_core.ir.content import Text, ToolCall
+from wireglot_core.ir.stream import fold
 
 
 def folded(*events):

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from tests.dialects.openai_responses import wire
 from tests.dialects.openai_responses.wire import CONTEXT, read, sse, write
 from tests.tiers import rows
-from wireglot.dialects.fields import Fields
-from wireglot.dialects.openai_responses import DIALECT
-from wireglot.dialects.openai_responses.client_calls import parse_client_result
-from wireglot.ir.content import Origin, Signature, Text, ToolCall
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.stream import Delta, Finish, PartEnd, PartStart, Start, fold, unfold
-from wireglot.wire.json import encode_text
+from wireglot_core.dialects.fields import Fields
+from wireglot_core.dialects.openai_responses import DIALECT
+from wireglot_core.dialects.openai_responses.client_calls import parse_client_result
+from wireglot_core.ir.content import Origin, Signature, Text, ToolCall
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.stream import Delta, Finish, PartEnd, PartStart, Start, fold, unfold
+from wireglot_core.wire.json import encode_text
 
 PREVIEW = {"type": "computer_use_preview", "display_width": 1, "display_height": 1, "environment": "linux"}
 

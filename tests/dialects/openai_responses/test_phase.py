@@ -4,13 +4,13 @@ import pytest
 
 from tools.fidelity.matrix import said_back
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect
-from wireglot.ir.content import Message, Text
-from wireglot.ir.request import Request
-from wireglot.ir.stream import fold
-from wireglot.testing.laws import read_stream
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, dialect
+from wireglot_core.ir.content import Message, Text
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import fold
+from wireglot_core.testing.laws import read_stream
+from wireglot_core.wire.json import encode
 
 CLIENTS = ("anthropic", "openai-chat", "gemini")
 CONTEXT = Context()

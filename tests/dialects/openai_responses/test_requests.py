@@ -4,10 +4,10 @@ import pytest
 
 from tests.dialects.openai_responses.wire import CONTEXT, comes_back, losses, parse, render
 from tests.tiers import rows
-from wireglot.dialects.context import Context
-from wireglot.dialects.openai_responses import DIALECT
-from wireglot.dialects.openai_responses.spelling import NAME
-from wireglot.ir.content import (
+from wireglot_core.dialects.context import Context
+from wireglot_core.dialects.openai_responses import DIALECT
+from wireglot_core.dialects.openai_responses.spelling import NAME
+from wireglot_core.ir.content import (
     CacheMark,
     Extra,
     Foreign,
@@ -20,9 +20,9 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ClientFault
-from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking
-from wireglot.translate import translate_request
+from wireglot_core.ir.errors import ClientFault
+from wireglot_core.ir.request import OutputFormat, Request, Sampling, Thinking
+from wireglot_core.translate import translate_request
 
 USER = Message("user", (Text("hi"),))
 

@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 from tests.dialects.openai_responses.wire import CONTEXT, answer_comes_back, parse
 from tests.tiers import rows
-from wireglot.dialects.openai_responses import DIALECT
-from wireglot.dialects.openai_responses.outcome import parse_usage
-from wireglot.ir.content import Citation, Extra, Foreign, Media, Reasoning, Text, TokenLogprob, ToolCall
-from wireglot.ir.loss import Loss, losses_of_extra
-from wireglot.ir.outcome import Candidate, Response, Stop, Usage
-from wireglot.translate import translate_request, translate_response
+from wireglot_core.dialects.openai_responses import DIALECT
+from wireglot_core.dialects.openai_responses.outcome import parse_usage
+from wireglot_core.ir.content import Citation, Extra, Foreign, Media, Reasoning, Text, TokenLogprob, ToolCall
+from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.outcome import Candidate, Response, Stop, Usage
+from wireglot_core.translate import translate_request, translate_response
 
 REQUIRED = {
     "id", "object", "created_at", "status", "completed_at", "error", "incomplete_details", "instructions",

@@ -5,14 +5,14 @@ import pytest
 from tests.dialects.openai_responses.wire import CONTEXT, parse, render, write
 from tools.fidelity.matrix import said_back
 from wireglot import translate_request, translate_response
-from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import UNREADABLE, is_sealed
-from wireglot.dialects.openai_responses import DIALECT
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Media, Message, Origin, Reasoning, Signature, Text, ToolCall
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.request import Request
-from wireglot.ir.stream import unfold
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.envelope import UNREADABLE, is_sealed
+from wireglot_core.dialects.openai_responses import DIALECT
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Media, Message, Origin, Reasoning, Signature, Text, ToolCall
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import unfold
 
 OWN = Signature("gAAAA", Origin("openai-responses"), "rs_1")
 CLAUDE = Signature("EqQB", Origin("anthropic", "anthropic", "claude", "acct"))

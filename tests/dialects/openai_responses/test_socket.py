@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot.dialects.openai_responses.socket import lane, mark, message, refused
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.openai_responses.socket import lane, mark, message, refused
+from wireglot_core.wire.json import decode, encode
 
 CALL = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
 SAME: list[tuple[dict[str, Any], dict[str, Any]]] = [

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from tests.dialects.openai_responses.wire import CONTEXT, read, sse
 from tests.tiers import rows
-from wireglot.dialects.openai_responses import DIALECT
-from wireglot.ir.content import Message, Text
-from wireglot.ir.request import Request, Sampling
-from wireglot.ir.stream import Finish, fold
+from wireglot_core.dialects.openai_responses import DIALECT
+from wireglot_core.ir.content import Message, Text
+from wireglot_core.ir.request import Request, Sampling
+from wireglot_core.ir.stream import Finish, fold
 
 CREATED = {"type": "response.created", "response": {"id": "resp_1", "model": "m"}}
 ENDED = {"type": "response.completed", "response": {"id": "resp_1", "status": "completed"}}

@@ -5,14 +5,14 @@ from msgspec.structs import replace
 
 from tests.dialects.test_surfaces import Read
 from tests.tiers import rows
-from wireglot.cache.memory import Memory
-from wireglot.dialects.base import Context
-from wireglot.dialects.body import BadField
-from wireglot.dialects.openai_responses import DIALECT
-from wireglot.dialects.openai_responses.compaction import COMPACTION
-from wireglot.dialects.openai_responses.stored import ITEMS, STORED
-from wireglot.dialects.openai_responses.surface import failed_search
-from wireglot.ir.content import (
+from wireglot_core.cache.memory import Memory
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.body import BadField
+from wireglot_core.dialects.openai_responses import DIALECT
+from wireglot_core.dialects.openai_responses.compaction import COMPACTION
+from wireglot_core.dialects.openai_responses.stored import ITEMS, STORED
+from wireglot_core.dialects.openai_responses.surface import failed_search
+from wireglot_core.ir.content import (
     Extra,
     Foreign,
     Media,
@@ -24,10 +24,10 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ApiError
-from wireglot.ir.request import Request
-from wireglot.wire.json import encode
-from wireglot.wire.splice import Outline
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.request import Request
+from wireglot_core.wire.json import encode
+from wireglot_core.wire.splice import Outline
 
 CONTEXT = Context(now=1760000000)
 OWN = "openai-responses"

@@ -4,11 +4,11 @@ import pytest
 
 from tests.dialects.openai_responses.wire import CONTEXT, read, sse
 from tests.tiers import rows
-from wireglot.dialects.openai_responses import DIALECT
-from wireglot.ir.content import Foreign, Media, Reasoning, Text, ToolCall
-from wireglot.ir.stream import Delta, Failure, Finish, ForeignEvent, PartEnd, PartStart, Start, fold
-from wireglot.testing.laws import every_cut
-from wireglot.wire.json import encode
+from wireglot_core.dialects.openai_responses import DIALECT
+from wireglot_core.ir.content import Foreign, Media, Reasoning, Text, ToolCall
+from wireglot_core.ir.stream import Delta, Failure, Finish, ForeignEvent, PartEnd, PartStart, Start, fold
+from wireglot_core.testing.laws import every_cut
+from wireglot_core.wire.json import encode
 
 CREATED = {
     "type": "response.created",

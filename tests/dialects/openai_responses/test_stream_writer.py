@@ -7,12 +7,12 @@ from hypothesis import given
 from tests.dialects.openai_responses.wire import CONTEXT, parse, read, write
 from tests.tiers import rows
 from wireglot import StreamTranslator
-from wireglot.dialects.arguments import with_repaired_calls
-from wireglot.dialects.openai_responses import DIALECT
-from wireglot.ir.content import Citation, Extra, Foreign, Reasoning, Text, TokenLogprob, ToolCall
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.stream import (
+from wireglot_core.dialects.arguments import with_repaired_calls
+from wireglot_core.dialects.openai_responses import DIALECT
+from wireglot_core.ir.content import Citation, Extra, Foreign, Reasoning, Text, TokenLogprob, ToolCall
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.stream import (
     Delta,
     Event,
     Failure,
@@ -25,9 +25,9 @@ from wireglot.ir.stream import (
     fold,
     unfold,
 )
-from wireglot.testing.strategies import event_streams
-from wireglot.wire.json import decode, encode
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.testing.strategies import event_streams
+from wireglot_core.wire.json import decode, encode
+from wireglot_core.wire.sse import SseDecoder
 
 START = Start("resp_1", "m", 5)
 FINISH = Finish(Stop("end"), Usage(input=1, output=2))

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.dialects.openai_responses.wire import CONTEXT, read, sse, write
-from wireglot.dialects.openai_responses import DIALECT
-from wireglot.ir.content import Reasoning
-from wireglot.ir.stream import Delta, PartStart, fold, unfold
+from wireglot_core.dialects.openai_responses import DIALECT
+from wireglot_core.ir.content import Reasoning
+from wireglot_core.ir.stream import Delta, PartStart, fold, unfold
 
 CREATED = {"type": "response.created", "response": {"id": "resp_1", "model": "m", "status": "in_progress"}}
 ITEM = {"type": "reasoning", "id": "rs_1", "summary": []}

@@ -4,11 +4,11 @@ import pytest
 
 from tests.dialects.openai_responses.wire import comes_back, losses, parse, render
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Foreign, Message, Text
-from wireglot.ir.request import Grammar, HostedTool, Request, Tool, ToolChoice
-from wireglot.translate import translate_request
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Foreign, Message, Text
+from wireglot_core.ir.request import Grammar, HostedTool, Request, Tool, ToolChoice
+from wireglot_core.translate import translate_request
 
 USER = Message("user", (Text("hi"),))
 FLAT = {"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}, "strict": True}

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.openai_responses import DIALECT
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response
-from wireglot.ir.request import Request
-from wireglot.ir.stream import Event, check
-from wireglot.wire.json import decode, encode
-from wireglot.wire.sse import SseDecoder, frame
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.openai_responses import DIALECT
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import Event, check
+from wireglot_core.wire.json import decode, encode
+from wireglot_core.wire.sse import SseDecoder, frame
 
 CONTEXT = Context(now=1_760_000_000)
 

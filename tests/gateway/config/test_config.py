@@ -12,8 +12,8 @@ from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.gateway.settings import Rule, Secret
 from wireglot.gateway.targets.routing import Retired, Unroutable, route
 from wireglot.http.retry import RetryPolicy
-from wireglot.providers.endpoints import endpoint
-from wireglot.providers.spec import limits_of
+from wireglot_core.providers.endpoints import endpoint
+from wireglot_core.providers.spec import limits_of
 
 EXAMPLE = """
     [server]

@@ -26,9 +26,9 @@ from wireglot.gateway.settings import (
 )
 from wireglot.http.retry import RetryPolicy
 from wireglot.http.transport import Timeouts
-from wireglot.providers.list_price import Price
-from wireglot.providers.spec import Auth
 from wireglot.stores.records import KeyQuotas
+from wireglot_core.providers.list_price import Price
+from wireglot_core.providers.spec import Auth
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
 

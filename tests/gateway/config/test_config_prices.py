@@ -9,7 +9,7 @@ import pytest
 from tests.gateway.config.config_files import QUIET, loaded
 from tests.tiers import rows
 from wireglot.gateway.config import ConfigError
-from wireglot.providers.list_price import Price, Tier
+from wireglot_core.providers.list_price import Price, Tier
 
 
 def prices(tmp_path: Path, line: str) -> Price:

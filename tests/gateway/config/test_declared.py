@@ -12,12 +12,12 @@ from tests.gateway.config.config_files import loaded, problems
 from tests.tiers import rows
 from tools import config_tables
 from tools.config_tables import STRUCTS, environment_table, settings_table
-from wireglot.dialects import registry
 from wireglot.gateway.config.environment import overlaid, variables
 from wireglot.gateway.config.problems import Problems
 from wireglot.gateway.config.table import Table, Undeclared, declared
 from wireglot.gateway.process_limits import setting as declare
 from wireglot.gateway.settings import Settings
+from wireglot_core.dialects import registry
 
 
 class Kettle(Struct, frozen=True):

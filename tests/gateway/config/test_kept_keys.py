@@ -9,10 +9,10 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from tests.gateway.config.config_files import QUIET, written
-from wireglot.extras import install_hint
 from wireglot.gateway.config import Watcher, load
 from wireglot.gateway.config.kept_keys import has_keyring, keep, keep_in_keyring, kept_file, read_kept
 from wireglot.gateway.settings import Settings
+from wireglot_core.extras import install_hint
 
 
 def home(tmp_path: Path) -> dict[str, str]:

@@ -10,11 +10,11 @@ import pytest
 
 from tests.gateway.config.config_files import QUIET, loaded, problems
 from tests.tiers import rows
-from wireglot.extras import install_hint
 from wireglot.gateway.config.logins import format_login
 from wireglot.gateway.observe.redact import secrets_of
 from wireglot.gateway.settings import Credential, Settings
 from wireglot.logins.login import AwsLogin, EntraLogin, GoogleLogin
+from wireglot_core.extras import install_hint
 
 ENTRA = {"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "c", "AZURE_CLIENT_SECRET": "entra-secret-0123"}
 AWS = {"AWS_ACCESS_KEY_ID": "AK", "AWS_SECRET_ACCESS_KEY": "aws-secret-0123", "AWS_REGION": "eu-west-1"}

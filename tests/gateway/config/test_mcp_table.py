@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from wireglot.extras import install_hint
 from wireglot.gateway.config import load, web
 from wireglot.gateway.config.problems import ConfigError
 from wireglot.gateway.settings import McpSettings, Settings
+from wireglot_core.extras import install_hint
 
 
 def settings(tmp_path: Path, mcp: Any = None) -> Settings:

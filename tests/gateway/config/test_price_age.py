@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 from wireglot.gateway.config.prices import STALE_DAYS, price_ages, stale_prices
-from wireglot.providers.list_price import ListPrice, Price, price_list
-from wireglot.providers.spec import ProviderSpec, names, provider
+from wireglot_core.providers.list_price import ListPrice, Price, price_list
+from wireglot_core.providers.spec import ProviderSpec, names, provider
 
 OLD, NEW = "2026-08-01", "2026-11-16"
 TODAY = date.fromisoformat(OLD) + timedelta(days=STALE_DAYS + 1)

@@ -9,9 +9,9 @@ import pytest
 
 from tests.gateway.config.config_files import loaded, problems, refused
 from tests.tiers import rows
-from wireglot.extras import install_hint
 from wireglot.gateway.observe.redact import secrets_of
 from wireglot.gateway.settings import FetchSettings, SearchSettings, Secret
+from wireglot_core.extras import install_hint
 
 KEY = "bsa-0123456789abcdefABCDEF"
 DEMO = "\n[providers.demo]\n"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.gateway.faults.faults_stages import digest_of
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 CLIENT, METRICS, ADMIN = "the-key-of-a-client", "the-key-of-the-scraper", "the-secret-of-the-owner"
 KEYS = f'[providers.demo]\n[keys]\nclient = "{digest_of(CLIENT)}"\n'

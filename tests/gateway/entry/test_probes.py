@@ -7,9 +7,9 @@ import pytest
 from tests.gateway.kit import ROUTES, match
 from tests.tiers import rows
 from wireglot import __version__
-from wireglot.dialects.registry import NAMES, surfaces
 from wireglot.http.application import Head
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.registry import NAMES, surfaces
+from wireglot_core.wire.json import decode, encode
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])

@@ -4,10 +4,10 @@ import pytest
 
 from tests.gateway.kit import ROUTES, head, match
 from tests.tiers import rows
-from wireglot.dialects.registry import surfaces
 from wireglot.gateway.entry import routes
 from wireglot.gateway.entry.routes import NoRoute, Routes
 from wireglot.gateway.errors import RequestError
+from wireglot_core.dialects.registry import surfaces
 
 
 @rows(

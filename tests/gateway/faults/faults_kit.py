@@ -16,7 +16,7 @@ import msgspec
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.testing.live_gateway import BASES, LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 KEY: Final = "upstream-key-0123456789"
 ONCE: Final = "retry = { retries = 0 }\nbreaker = { consecutive = 1000000, minimum = 1000000 }\n"

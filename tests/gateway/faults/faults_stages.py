@@ -26,7 +26,7 @@ from tests.gateway.faults.faults_kit import (
 from wireglot.gateway.relay import after
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Recorded, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 Stage = tuple[LiveGateway, ScriptedUpstream]
 A, C, R, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses", "gemini"))

@@ -17,11 +17,11 @@ from tools.lab.monsters import DIALECTS, answer, path, properties, request, said
 from wireglot.gateway.app import Gateway
 from wireglot.gateway.relay import attempt, delivery
 from wireglot.gateway.request import worker_thread
-from wireglot.ir.verdict import accept
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
-from wireglot.translate import plan
-from wireglot.wire.json import decode, encode
+from wireglot_core.ir.verdict import accept
+from wireglot_core.translate import plan
+from wireglot_core.wire.json import decode, encode
 
 PAIRS = [(source, target) for source in DIALECTS for target in DIALECTS]
 OTHERS = [(source, target) for source, target in PAIRS if source != target]

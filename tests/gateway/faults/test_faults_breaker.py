@@ -11,7 +11,7 @@ from tests.gateway.faults.faults_stages import SOON, A, C, R, Stage, behind, dig
 from tests.waiting import wait_until
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 CALLERS = ("ada", "bob", "eve")
 MODEL = "mine/m1"

@@ -39,7 +39,7 @@ from tests.gateway.faults.faults_stages import (
 from tests.tiers import rows
 from tests.waiting import wait_until
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 LIMIT = 4096
 NUMBERS = itertools.count(2)

@@ -33,7 +33,7 @@ from tests.gateway.faults.faults_stages import (  # noqa: F401  # a fixture
 from tests.waiting import wait_until
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Fault
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 TIMES = 3
 LONG = "[[demo:text 40]]"

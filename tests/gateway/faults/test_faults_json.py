@@ -20,7 +20,7 @@ from tests.gateway.faults.faults_stages import (
     stage_behind,
 )
 from wireglot.testing.scripted_upstream import Behaviour
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 stage = stage_behind(guarded)
 

@@ -25,7 +25,7 @@ from tests.gateway.faults.faults_stages import (
 )
 from tests.tiers import rows
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 
 def test_keys_take_turns_when_one_is_asked_to_wait() -> None:

@@ -37,7 +37,7 @@ from tests.gateway.faults.faults_stages import (
 )
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 LONG = "[[demo:text 40]]"
 NUMBERS = itertools.count(1)

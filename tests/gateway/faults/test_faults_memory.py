@@ -30,7 +30,7 @@ from wireglot.gateway.app import Gateway
 from wireglot.http.account import ByteAccount
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 MOST = 1_000_000
 

@@ -38,7 +38,7 @@ from tests.gateway.faults.faults_stages import (
 )
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.testing.scripted_upstream import Behaviour, Fault, ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 LONG = "[[demo:text 24]]"
 EVENT = 100_000

@@ -32,7 +32,7 @@ from tests.gateway.faults.faults_stages import (
     stage_behind,
 )
 from wireglot.testing.scripted_upstream import Behaviour
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 EVENTS = pytest.mark.parametrize(
     ("client", "source"),

@@ -11,7 +11,7 @@ from tests.gateway.faults.faults_stages import Stage
 from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 JSON = (("content-type", "application/json"),)
 EVENTS = (("content-type", "text/event-stream"),)

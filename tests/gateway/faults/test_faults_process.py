@@ -34,7 +34,7 @@ from wireglot.gateway import run
 from wireglot.gateway.run import Process
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and fork are Unix's")
 

@@ -18,7 +18,7 @@ from tests.waiting import DEADLINE_SECONDS, wait_until
 from tools.lab import reloads
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 KEY = "key-of-the-first-team"
 KEYS = f'[keys]\nfirst = "{digest_of(KEY)}"\n'

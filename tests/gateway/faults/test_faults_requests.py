@@ -31,7 +31,7 @@ from tests.gateway.faults.faults_stages import (
     stage_behind,
 )
 from wireglot.testing.scripted_upstream import ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 stage = stage_behind(guarded)
 open_stage = stage_behind(every_dialect)

@@ -43,7 +43,7 @@ from wireglot.http.client import dial
 from wireglot.http.transport import TransportFault
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Fault, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 
 @EVERY

@@ -37,7 +37,7 @@ from tests.gateway.faults.faults_stages import (
     stage_behind,
 )
 from wireglot.testing.scripted_upstream import Behaviour, Fault, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 NUMBERS = itertools.count(1)
 stage = stage_behind(every_dialect)

@@ -26,7 +26,7 @@ from tests.laws.strange_answers import ARGUMENTS, CUT, STRANGE, Strange, chat, c
 from wireglot.stores.records import UsageQuery
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.traces.canonical import canonical_arguments
+from wireglot_core.traces.canonical import canonical_arguments
 
 Stage = tuple[LiveGateway, ScriptedUpstream, ScriptedUpstream]
 A, C, R, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses", "gemini"))

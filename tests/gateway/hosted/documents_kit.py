@@ -15,7 +15,7 @@ from wireglot.gateway.request.collected_reply import CollectedReply, PassedReply
 from wireglot.http.application import Head, Headers, Reply
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Recorded
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 _KINDS: dict[str, Kind] = {"generate": "answer", "stream": "answer", "count": "count", "models": "models"}
 

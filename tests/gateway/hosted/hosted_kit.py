@@ -20,7 +20,7 @@ from wireglot.gateway.state.quotas.tool_uses import ToolUses
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
 from wireglot.web.contract import Hit, Page, Query, WebFailed
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini")
 NATIVE: Final = {"native": "anthropic", "native-responses": "openai-responses", "native-gemini": "gemini"}

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from tests.gateway.hosted.hosted_kit import OTHER, TOWER
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 
 class SearchServer(ThreadingHTTPServer):

@@ -11,13 +11,13 @@ import pytest
 from google import genai
 from google.genai import types
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.hosted.loop import MAX_ROUNDS
-from wireglot.ir.stream import unfold
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.stream import unfold
+from wireglot_core.wire.json import encode
 
 OWN = "gemini-interactions"
 EITHER = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

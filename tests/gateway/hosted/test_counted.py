@@ -14,7 +14,7 @@ from tests.gateway.hosted.hosted_kit import HostedStage, chat_answer, chat_calls
 from tests.gateway.state.usage_kit import Refused, fetch, usage
 from tests.waiting import wait_until
 from wireglot.web.contract import WebFailed
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 QUERY = {"query": "tower"}
 KEYS = {

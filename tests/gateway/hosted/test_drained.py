@@ -15,8 +15,8 @@ from tests.gateway.state.usage_kit import Refused, fetch, usage
 from tests.waiting import wait_until
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
-from wireglot.wire.json import decode
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.wire.json import decode
+from wireglot_core.wire.sse import SseDecoder
 
 EITHER = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 

@@ -16,7 +16,7 @@ from tests.gateway.hosted.test_paused_turns import PAUSED, said
 from tests.gateway.state.usage_kit import usage
 from tests.waiting import wait_until
 from wireglot.testing.scripted_upstream import Behaviour
-from wireglot.wire.json import encode_text
+from wireglot_core.wire.json import encode_text
 
 SEARCH: dict[str, Any] = {"type": "web_search_20250305", "name": "web_search"}
 ROUTES = "[models]\n" + "".join(f'"{name}-first" = ["{name}/m1", "openai-chat-up/m1"]\n' for name in NATIVE)

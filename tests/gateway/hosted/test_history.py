@@ -10,7 +10,7 @@ import pytest
 
 from tests.gateway.hosted.hosted_kit import DIALECTS, OTHER, TOWER, HostedStage, chat_answer, chat_calls
 from tests.gateway.state.usage_kit import fetch
-from wireglot.wire.json import decode, encode_text
+from wireglot_core.wire.json import decode, encode_text
 
 QUERY = {"query": "height of the tower"}
 SEARCH = {"type": "web_search_20250305", "name": "web_search"}

@@ -12,15 +12,25 @@ import pytest
 
 from tests.gateway.offline import Said, Upstream
 from tests.tiers import rows
-from wireglot.dialects.base import HostedForm
 from wireglot.gateway.hosted import history, loop, ranking
 from wireglot.gateway.hosted.ranking import BadPattern, fields_of, rank_by_words, search_pattern, words_of
 from wireglot.gateway.hosted.rounds import cited
 from wireglot.gateway.hosted.runner import arguments_of, called_name, failed, function_name, result_parts
 from wireglot.gateway.hosted.tool_search import ToolSearch, ToolSearchRunner, found_tools_text, key_of
-from wireglot.ir.content import CacheMark, Citation, Foreign, Media, Origin, Part, Signature, Text, ToolCall
-from wireglot.ir.hosted import HostedCall, HostedResult, RanCall, WebPage, WebSource
-from wireglot.ir.request import HostedTool, Request, Tool, ToolChoice
+from wireglot_core.dialects.base import HostedForm
+from wireglot_core.ir.content import (
+    CacheMark,
+    Citation,
+    Foreign,
+    Media,
+    Origin,
+    Part,
+    Signature,
+    Text,
+    ToolCall,
+)
+from wireglot_core.ir.hosted import HostedCall, HostedResult, RanCall, WebPage, WebSource
+from wireglot_core.ir.request import HostedTool, Request, Tool, ToolChoice
 
 SCHEMA = {
     "type": "object",
@@ -133,7 +143,7 @@ def test_deferred_tools_are_held_back_until_they_are_found() -> None:
     ],
 )
 def test_a_search_that_cannot_be_run(by_pattern: bool, given: Any, code: Any, said: str) -> None:
-    from wireglot.wire.json import encode_text
+    from wireglot_core.wire.json import encode_text
 
     search = session(by_pattern=by_pattern)
     search.offer(Request("m", (), tools=TOOLS))

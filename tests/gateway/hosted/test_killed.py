@@ -17,7 +17,7 @@ from tests.gateway.state.ledger_kit import Served
 from tests.gateway.state.usage_kit import fetch, usage
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 

@@ -15,7 +15,7 @@ from tests.gateway.hosted.hosted_kit import ASKED, TOWER, HostedStage, chat_answ
 from tests.gateway.state.usage_kit import fetch
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.web.contract import Page
-from wireglot.wire.json import decode, encode, encode_text
+from wireglot_core.wire.json import decode, encode, encode_text
 
 MODEL = "openai-chat-up/m1"
 QUERY = {"query": "height of the tower"}

@@ -13,10 +13,10 @@ from tests.gateway.hosted.hosted_kit import OTHER, TOWER, HostedStage, chat_answ
 from tests.gateway.state.usage_kit import usage
 from tests.waiting import wait_until
 from wireglot.gateway.hosted.rounds import cited
-from wireglot.ir.hosted import WebSource
 from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.web.contract import WebFailed
-from wireglot.wire.json import decode, encode_text
+from wireglot_core.ir.hosted import WebSource
+from wireglot_core.wire.json import decode, encode_text
 
 MODEL = "openai-chat-up/m1"
 SEARCH: dict[str, Any] = {"type": "web_search_20250305", "name": "web_search"}

@@ -22,7 +22,7 @@ from wireglot.gateway.hosted.runner import MAX_RESULT_CHARACTERS
 from wireglot.gateway.settings import McpSettings
 from wireglot.testing.scripted_upstream import Recorded
 from wireglot.web.server_hosts import ServerHosts
-from wireglot.wire.json import encode, encode_text
+from wireglot_core.wire.json import encode, encode_text
 
 BETA = ["mcp-client-2025-11-20"]
 TOKEN = "a-very-secret-token"

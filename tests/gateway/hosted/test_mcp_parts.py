@@ -17,7 +17,6 @@ from mcp.shared.exceptions import MCPError
 
 from tests.gateway.offline import Said, Upstream
 from tests.tiers import rows
-from wireglot.dialects.base import McpForm
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.hosted import mcp, mcp_connection
 from wireglot.gateway.hosted.mcp import McpRunner, McpSession
@@ -30,10 +29,11 @@ from wireglot.gateway.hosted.mcp_connection import (
 )
 from wireglot.gateway.settings import McpSettings
 from wireglot.http.transport import TransportFault
-from wireglot.ir.content import Foreign, Media, Message, Text, ToolCall, ToolResult
-from wireglot.ir.hosted import Approval, HostedCall, HostedResult, ListedTool
-from wireglot.ir.request import HostedTool, McpServer, Request, Tool
 from wireglot.web.contract import WebFailed
+from wireglot_core.dialects.base import McpForm
+from wireglot_core.ir.content import Foreign, Media, Message, Text, ToolCall, ToolResult
+from wireglot_core.ir.hosted import Approval, HostedCall, HostedResult, ListedTool
+from wireglot_core.ir.request import HostedTool, McpServer, Request, Tool
 
 SERVER = McpServer("weather", "https://mcp.example/")
 FORECAST = ListedTool("forecast", "Tomorrow.", {"type": "object"}, read_only=True)

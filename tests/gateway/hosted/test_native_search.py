@@ -10,11 +10,11 @@ from google.genai import types
 
 import wireglot
 from tests.gateway.hosted.hosted_kit import HostedStage
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.stream import unfold
 from wireglot.testing.scripted_upstream import Behaviour
-from wireglot.wire.json import encode, encode_text
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.stream import unfold
+from wireglot_core.wire.json import encode, encode_text
 
 TEXT = "Die Höhe ist 324 m."
 URL = "https://example.com/turm"

@@ -12,13 +12,13 @@ from google.genai import types
 
 from tests.gateway.faults.faults_kit import BY_NAME, ONCE, every_dialect, start
 from tests.gateway.hosted.documents_kit import Documents
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.hosted.loop import MAX_ROUNDS
-from wireglot.ir.stream import unfold
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.stream import unfold
+from wireglot_core.wire.json import encode
 
 MODEL = "anthropic-up/m1"
 LINES = ONCE + "limits = { hosted_tools = true }\n"

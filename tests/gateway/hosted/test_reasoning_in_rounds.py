@@ -10,7 +10,7 @@ import pytest
 from tests.gateway.hosted.hosted_kit import TOWER, HostedStage, chat_answer, chat_calls
 from tests.gateway.sdk.sdk_kit import reasoning_state
 from wireglot.testing.scripted_upstream import Behaviour
-from wireglot.wire.json import decode, encode, encode_text
+from wireglot_core.wire.json import decode, encode, encode_text
 
 STRICT = '[[demo:strict]][[demo:think]][[demo:tool web_search {"query": "tower"}]] How high is it?'
 """Has the demo model think, search, and refuse a conversation in which a signature came back changed."""

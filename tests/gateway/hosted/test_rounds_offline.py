@@ -14,11 +14,11 @@ from tests.tiers import rows
 from wireglot.gateway.hosted.loop import _remaining, _summary
 from wireglot.gateway.hosted.web import SourceSealer, web_runners
 from wireglot.gateway.state.quotas.tool_uses import ToolUses
-from wireglot.ir.hosted import HostedCall, HostedResult, RanCall
-from wireglot.ir.outcome import Usage
-from wireglot.ir.request import Request, Thinking
 from wireglot.web.contract import WebFailed
-from wireglot.wire.json import decode, encode_text
+from wireglot_core.ir.hosted import HostedCall, HostedResult, RanCall
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.ir.request import Request, Thinking
+from wireglot_core.wire.json import decode, encode_text
 
 SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 FETCH = {"type": "web_fetch_20250910", "name": "web_fetch"}

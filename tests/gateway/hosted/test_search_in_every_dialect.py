@@ -9,7 +9,7 @@ import pytest
 from google.genai import types
 
 from tests.gateway.hosted.hosted_kit import ASKED, DIALECTS, OTHER, TOWER, HostedStage
-from wireglot.wire.json import encode_text
+from wireglot_core.wire.json import encode_text
 
 QUERY = "height of the tower"
 

@@ -11,9 +11,9 @@ from tests.gateway.hosted.hosted_kit import DIALECTS, HostedStage
 from tests.gateway.hosted.rounds_kit import Script
 from wireglot.gateway.hosted import ranking
 from wireglot.gateway.hosted.ranking import MAX_HITS, rank_by_words
-from wireglot.ir.request import Tool
 from wireglot.testing.scripted_upstream import Recorded
-from wireglot.wire.json import encode_text
+from wireglot_core.ir.request import Tool
+from wireglot_core.wire.json import encode_text
 
 REGEX = "tool_search_tool_regex"
 BM25 = "tool_search_tool_bm25"

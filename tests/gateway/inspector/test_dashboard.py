@@ -50,7 +50,7 @@ from wireglot.stores.memory.engine import MemoryLedger
 from wireglot.stores.records import KeyQuotas, Outcome, UsageQuery, UsageRow, UsageTotal, added
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
-from wireglot.traces.trace import LossCounts, Row, State, Tokens
+from wireglot_core.traces.trace import LossCounts, Row, State, Tokens
 
 DASHBOARD = "/inspector/api/dashboard"
 

@@ -38,7 +38,7 @@ from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import ClientKey, LoginSettings
 from wireglot.gateway.trace.peers import PeerCommand
 from wireglot.http.application import Head
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 KEY, ADMIN = "wg-ada-key-0123456789", "an-admin-secret-0123456789"
 MINE = {"mine": {"dialect": "openai-chat", "base_url": "https://h.example:8443/v1"}}

@@ -13,8 +13,8 @@ import pytest
 import wireglot.gateway
 from tests.gateway.inspector.inspector_kit import ADMIN, KEY, Visitor, configured, keys_table
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from wireglot.dialects.openai_shared import type_and_code
 from wireglot.gateway.errors import RequestError
+from wireglot_core.dialects.openai_shared import type_and_code
 
 OTHER_KEY = "wg-another-key-0123456789"
 API = "/inspector/api"

@@ -24,7 +24,7 @@ from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import ClientKey, Rule
 from wireglot.http.redaction import Redactor
 from wireglot.stores.records import KeyQuotas
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 
 def wrong(document: dict[str, Any], most: int = 10) -> tuple[str, str]:
@@ -118,7 +118,7 @@ def test_a_document_is_translated_into_every_other_dialect() -> None:
 
 
 def test_losses_are_bounded_and_the_rest_is_counted() -> None:
-    from wireglot.ir.loss import Loss
+    from wireglot_core.ir.loss import Loss
 
     many = [Loss(f"$.a[{number}]", "sampling.seed", "dropped", "") for number in range(501)]
     found = playground._reported_losses(many)
@@ -240,7 +240,7 @@ def test_a_question_that_is_none(document: Any, param: str) -> None:
 
 
 def test_without_a_model_the_demo_answers() -> None:
-    from wireglot.providers.spec import ModelSpec
+    from wireglot_core.providers.spec import ModelSpec
 
     demo = settings(own("demo", "openai-chat", ModelSpec("demo-1")))
     assert ask({}, Submitted(), demo)["model"] == "demo/demo-1"

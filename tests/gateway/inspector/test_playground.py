@@ -10,11 +10,11 @@ import pytest
 
 from tests.gateway.inspector.inspector_kit import Visitor
 from tests.tiers import rows
-from wireglot.dialects.registry import NAMES
 from wireglot.gateway.inspector.playground import asked_of, translated
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot.translate import StreamTranslator, translate_request, translate_response
-from wireglot.wire.json import decode
+from wireglot_core.dialects.registry import NAMES
+from wireglot_core.translate import StreamTranslator, translate_request, translate_response
+from wireglot_core.wire.json import decode
 
 FIXTURES = Path("tests/fixtures")
 FOLDERS = {"request": "requests", "answer": "responses", "stream": "streams"}

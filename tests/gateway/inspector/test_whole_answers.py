@@ -48,16 +48,16 @@ from wireglot.gateway.settings import ClientKey, FetchSettings, Secret, ServerSe
 from wireglot.gateway.targets.health import Health
 from wireglot.gateway.trace.peers import PeerCommand
 from wireglot.http.redaction import Redactor
-from wireglot.ir.errors import ClientFault
-from wireglot.ir.outcome import Usage
-from wireglot.providers import spec as catalog
-from wireglot.providers.prices import cost
-from wireglot.providers.spec import ModelSpec
 from wireglot.stores import StoreDown
 from wireglot.stores.memory.engine import MemoryKeys, MemoryLedger
 from wireglot.stores.records import KeyQuotas, KeyRow, UsageQuery, UsageRow
-from wireglot.traces.trace import Row
-from wireglot.wire.json import decode
+from wireglot_core.ir.errors import ClientFault
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.providers import spec as catalog
+from wireglot_core.providers.prices import cost
+from wireglot_core.providers.spec import ModelSpec
+from wireglot_core.traces.trace import Row
+from wireglot_core.wire.json import decode
 
 OPERATOR = Viewer("admin")
 

@@ -10,8 +10,8 @@ from tests.tiers import rows
 from wireglot.gateway.observe.log import MAX_LOSSES, JsonLines, PrettyLines, wants_colour
 from wireglot.gateway.observe.record import Record
 from wireglot.http.redaction import Redactor
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Usage
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Usage
 
 NOON = 1_767_268_800.25
 SECRET = "Zq7rT0pL9vXw3KfJm2Hd8Bn5Cs1Gy6Ea"

@@ -9,8 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from wireglot.gateway.observe.metrics import MAX_KEYS, MAX_MODELS, OTHER, Counter, Metrics
 from wireglot.gateway.observe.record import Record
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Usage
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Usage
 
 
 def done(**fields) -> Record:

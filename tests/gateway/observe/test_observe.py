@@ -14,7 +14,7 @@ from wireglot.gateway.observe.log import ATOMIC_BYTES, Sink
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.settings import Credential, Provider, Rule, Secret, ServerSettings, Settings
-from wireglot.providers.spec import ProviderSpec
+from wireglot_core.providers.spec import ProviderSpec
 
 SECRET = "Zq7rT0pL9vXw3KfJm2Hd8Bn5Cs1Gy6Ea"
 SPEC = ProviderSpec("mine", "Mine", ("openai-chat",), "http://127.0.0.1:1/v1")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from wireglot.gateway.observe.record import Record
-from wireglot.ir.errors import ApiError
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Usage
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Usage
 
 OVERLOADED = ApiError("overloaded", "try later", 529, code="busy")
 LOSS = Loss("$.top_k", "sampling.top_k", "dropped", "no such field")

@@ -3,7 +3,7 @@
 from wireglot.gateway.observe.redact import secrets_of
 from wireglot.gateway.settings import Credential, Provider, Secret, ServerSettings, Settings, StoreSettings
 from wireglot.http.redaction import Redactor
-from wireglot.providers.spec import ProviderSpec
+from wireglot_core.providers.spec import ProviderSpec
 
 
 def test_every_secret_of_a_configuration_is_known():

@@ -15,7 +15,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from tests.tiers import rows
-from wireglot.extras import install_hint
 from wireglot.gateway.config.problems import ConfigError
 from wireglot.gateway.observe.metrics import OTHER, ModelNames
 from wireglot.gateway.observe.observer import Observer
@@ -23,9 +22,10 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.telemetry import OpenTelemetry, opentelemetry
 from wireglot.gateway.settings import ServerSettings, Settings
 from wireglot.http.redaction import Redactor
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Usage
-from wireglot.ir.purpose import RequestFacts
+from wireglot_core.extras import install_hint
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.ir.purpose import RequestFacts
 
 SECRET = "Zq7rT0pL9vXw3KfJm2Hd8Bn5Cs1Gy6Ea"
 NOW = 1_767_268_800_000_000_000

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot.dialects.anthropic import surface as anthropic_surface
-from wireglot.dialects.base import Context, Counts
-from wireglot.dialects.openai_responses import surface as responses_surface
-from wireglot.dialects.registry import surface
 from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.request.token_weight import TOKEN, Estimator, token_weight
-from wireglot.ir.content import (
+from wireglot_core.dialects.anthropic import surface as anthropic_surface
+from wireglot_core.dialects.base import Context, Counts
+from wireglot_core.dialects.openai_responses import surface as responses_surface
+from wireglot_core.dialects.registry import surface
+from wireglot_core.ir.content import (
     Foreign,
     Media,
     Message,
@@ -35,9 +35,9 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ClientFault, UpstreamFault
-from wireglot.ir.request import Grammar, HostedTool, OutputFormat, Request, Sampling, Tool
-from wireglot.testing.strategies import requests
+from wireglot_core.ir.errors import ClientFault, UpstreamFault
+from wireglot_core.ir.request import Grammar, HostedTool, OutputFormat, Request, Sampling, Tool
+from wireglot_core.testing.strategies import requests
 
 CONTEXT = Context()
 HELLO = Request("m", (Message("user", (Text("Hello"),)),))

@@ -13,7 +13,7 @@ from tests.gateway.faults.faults_kit import post
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 PATH = "/v1/messages/count_tokens"
 ESTIMATE = "x-wireglot-estimate"

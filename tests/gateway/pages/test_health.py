@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from tests.gateway.kit import head
 from tests.tiers import rows
-from wireglot.dialects.base import Probe
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.request.collected_reply import CollectedReply
-from wireglot.wire.json import decode
+from wireglot_core.dialects.base import Probe
+from wireglot_core.wire.json import decode
 
 
 def answered(

@@ -18,9 +18,9 @@ from tests.gateway.config.config_files import digest, loaded, problems
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from tools.http_double import DoubleHandler, HttpDouble
-from wireglot.dialects.base import ListedModel
-from wireglot.dialects.registry import surface
 from wireglot.testing.live_gateway import LiveGateway
+from wireglot_core.dialects.base import ListedModel
+from wireglot_core.dialects.registry import surface
 
 AGENT = "claude-code/2.1.326"
 KEYS = {name: f"key-of-{name}-0123456789" for name in ("ada", "bob", "eve")}

@@ -13,16 +13,16 @@ from google import genai
 from google.genai import types as gemini_types
 
 from tests.tiers import rows
-from wireglot.dialects.base import ListedModel
-from wireglot.dialects.registry import surface
 from wireglot.gateway.config import load
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.pages import models
 from wireglot.gateway.settings import ClientKey, Provider, Rule, Settings
 from wireglot.gateway.targets.routing import route
-from wireglot.ir.errors import ClientFault
-from wireglot.providers.spec import ModelSpec, ProviderSpec
+from wireglot_core.dialects.base import ListedModel
+from wireglot_core.dialects.registry import surface
+from wireglot_core.ir.errors import ClientFault
+from wireglot_core.providers.spec import ModelSpec, ProviderSpec
 
 ALPHA = ProviderSpec(
     name="alpha",

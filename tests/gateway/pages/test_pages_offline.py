@@ -11,13 +11,13 @@ import pytest
 
 from tests.gateway.offline import CHAT, CHAT_PATH, MESSAGES_PATH, Got, Offline, Said, asked
 from tests.tiers import rows
-from wireglot.dialects.listed_model import UpstreamModel
 from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.pages.models import listed, models
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.worker_thread import LARGE_BYTES
 from wireglot.http.transport import Timeouts, TransportFault
-from wireglot.wire.json import decode
+from wireglot_core.dialects.listed_model import UpstreamModel
+from wireglot_core.wire.json import decode
 
 LOCAL = {"dialect": "openai-chat", "base_url": "https://h.example/v1", "api_key": "key-one"}
 MINE = {"mine": LOCAL}

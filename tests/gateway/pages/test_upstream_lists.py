@@ -17,11 +17,11 @@ from tests.gateway.faults.faults_kit import provider
 from tests.gateway.faults.faults_stages import SECRET, behind, closed_port, digest_of
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from wireglot.dialects.listed_model import UpstreamModel, read_list
 from wireglot.gateway.pages import models
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.listed_model import UpstreamModel, read_list
+from wireglot_core.wire.json import decode, encode
 
 OLLAMA = {"object": "list", "data": [{"id": "qwen3:8b", "object": "model", "owned_by": "library"}]}
 VLLM = {"data": [{"id": "Qwen/Qwen3-32B", "max_model_len": 40960}, {"id": "Qwen/Qwen3-32B"}]}

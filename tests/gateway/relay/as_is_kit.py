@@ -7,7 +7,7 @@ import http.client
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 ASKED = {"role": "user", "content": "What is the weather in Rome?"}
 

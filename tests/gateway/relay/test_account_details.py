@@ -16,11 +16,11 @@ import pytest
 from tests.gateway.faults.faults_kit import CLIENTS, UPSTREAMS, Answered, Client, ask, every_dialect, model_at
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.request.account_details import may_pass, names_account, without_account
-from wireglot.ir.errors import ApiError, ErrorKind
-from wireglot.ir.verdict import VERDICTS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.ir.errors import ApiError, ErrorKind
+from wireglot_core.ir.verdict import VERDICTS
+from wireglot_core.wire.json import encode
 
 PROJECT: Final = "acme-prod-4711"
 """Of the configuration: known by its value, wherever it is."""

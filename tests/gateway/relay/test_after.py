@@ -9,9 +9,9 @@ from wireglot.gateway.errors import RETRY_AFTER_MAX
 from wireglot.gateway.relay.after import After, after
 from wireglot.gateway.settings import Provider
 from wireglot.gateway.targets.health import QUARANTINE_SECONDS
-from wireglot.http.failures import AttemptFailed, Blame
 from wireglot.http.retry import RetryPolicy
-from wireglot.ir.errors import ApiError
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed, Blame
 
 KIMI = catalogued("kimi", "one", "two")
 

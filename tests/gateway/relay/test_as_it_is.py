@@ -12,7 +12,7 @@ from tests.gateway.relay.as_is_kit import ASKED, CONFIG, Stage, always_sunny
 from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 WEATHER = {
     "type": "function",

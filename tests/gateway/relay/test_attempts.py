@@ -23,7 +23,7 @@ from tests.tiers import rows
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.trace.recording import Recording
 from wireglot.http.transport import Timeouts, TransportFault, TransportProblem
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 CHAT_URL, CLAUDE_URL = "https://chat.example/v1", "https://claude.example"
 KEY = "sk-of-the-client-0123456789"

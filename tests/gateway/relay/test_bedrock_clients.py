@@ -13,12 +13,12 @@ import pytest
 from tests.gateway.faults.faults_kit import Answered, Call
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from wireglot.dialects.anthropic.invoked_stream import InvokedStream
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.event_stream import EventStreamDecoder
-from wireglot.wire.json import decode, encode
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.dialects.anthropic.invoked_stream import InvokedStream
+from wireglot_core.wire.event_stream import EventStreamDecoder
+from wireglot_core.wire.json import decode, encode
+from wireglot_core.wire.sse import SseDecoder
 
 MODEL = "/model/us.anthropic.claude-x-v1%3A0"
 BODY = {

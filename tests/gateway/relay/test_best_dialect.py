@@ -8,7 +8,7 @@ from tests.gateway.relay.as_is_kit import ASKED, CONFIG, Stage
 from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 # One provider, both forms
 

@@ -17,15 +17,15 @@ from google.genai import types
 from tests.gateway.faults.faults_kit import BY_NAME, every_dialect, start
 from tests.gateway.relay.test_judge import requests_by_operation
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.state.quotas.quotas import MAX_UNRESERVED_REQUESTS
-from wireglot.ir.content import Reasoning, Text, ToolCall
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.stream import unfold
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Reasoning, Text, ToolCall
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.stream import unfold
+from wireglot_core.wire.json import encode
 
 ONE_ANSWER = ("anthropic", "openai-responses")
 """Dialects with one answer to a request."""

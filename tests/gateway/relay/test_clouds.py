@@ -30,7 +30,7 @@ from tests.logins.clouds import (
 )
 from tests.waiting import wait_until
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot.wire.event_stream import message
+from wireglot_core.wire.event_stream import message
 
 MODEL = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 ASK: dict[str, Any] = {"max_tokens": 64, "messages": [{"role": "user", "content": "Hi"}]}

@@ -12,13 +12,13 @@ from google.genai import errors, types
 
 from tests.gateway.faults.faults_kit import provider
 from tests.gateway.hosted.hosted_kit import DIALECTS, HostedStage
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Foreign, Text
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.stream import unfold
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Foreign, Text
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.stream import unfold
+from wireglot_core.wire.json import encode
 
 NATIVE = {
     "anthropic": "code_execution",

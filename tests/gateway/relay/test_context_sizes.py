@@ -16,7 +16,7 @@ from wireglot.gateway.targets.context_size import ContextSize, context_loss
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Recorded
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 MODEL = "qwen3:8b"
 SHORT, LONG = "hello", "word " * 8_000

@@ -14,7 +14,7 @@ from tests.gateway.faults.faults_kit import ONCE, UPSTREAMS, Answered, every_dia
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 MESSAGES: Final = ("/v1/messages", "/anthropic/v1/messages", "/v1/messages?beta=true")
 COUNTS: Final = ("/v1/messages/count_tokens", "/anthropic/v1/messages/count_tokens")

@@ -22,11 +22,11 @@ from tests.tiers import rows
 from wireglot.gateway.relay.explanation import explained
 from wireglot.gateway.settings import Credential, Provider, Secret
 from wireglot.gateway.targets.routing import route
-from wireglot.http.failures import AttemptFailed, Blame
-from wireglot.ir.errors import ApiError
-from wireglot.providers.spec import provider as known
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed, Blame
+from wireglot_core.providers.spec import provider as known
+from wireglot_core.wire.json import encode
 
 KIMI = Provider(
     "kimi",

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from tests.tiers import rows
 from wireglot.gateway.relay.host_form import in_form, unframing, unsent
-from wireglot.providers.spec import Form, HeaderField
-from wireglot.wire.json import decode
+from wireglot_core.providers.spec import Form, HeaderField
+from wireglot_core.wire.json import decode
 
 FORM = Form(
     without=("model", "stream"),

@@ -19,7 +19,7 @@ from wireglot.gateway.config.problems import ConfigError
 from wireglot.gateway.relay.judge import INSTRUCTIONS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 CLAUDE = BY_NAME["anthropic"]
 BASH: dict[str, Any] = {

@@ -18,8 +18,9 @@ from wireglot.gateway.relay.outbound import key_questions
 from wireglot.gateway.relay.sign_ins import SIGN_IN_FAILED, SignIns
 from wireglot.gateway.settings import Credential, FetchSettings, Provider, SearchSettings, Secret
 from wireglot.gateway.targets.routing import route
-from wireglot.http.failures import AttemptFailed
-from wireglot.ir.content import (
+from wireglot.logins.login import Grant, LoginFailed
+from wireglot.web.contract import MediaFile, WebFailed
+from wireglot_core.ir.content import (
     Extra,
     Media,
     Message,
@@ -30,12 +31,11 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ApiError
-from wireglot.ir.request import Request, Thinking, Tool
-from wireglot.ir.safeguards import Safeguard
-from wireglot.logins.login import Grant, LoginFailed
-from wireglot.providers.spec import ModelSpec, provider
-from wireglot.web.contract import MediaFile, WebFailed
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.ir.request import Request, Thinking, Tool
+from wireglot_core.ir.safeguards import Safeguard
+from wireglot_core.providers.spec import ModelSpec, provider
 
 OWN = own("mine", "openai-chat")
 (TARGET,) = route(settings(OWN), "mine/m", "anthropic")
@@ -103,7 +103,7 @@ def test_what_is_a_verdict(text: str, outcome: str, reason: str) -> None:
 
 
 def test_a_request_of_the_gateway_is_made_for_the_caller_of_the_first_one() -> None:
-    from wireglot.dialects.registry import surface
+    from wireglot_core.dialects.registry import surface
 
     head = SimpleNamespace(headers={"host": "h:1"}, peer="10.0.0.1")
     job: Any = SimpleNamespace(head=head, session="s1", settings=1, caller=2)

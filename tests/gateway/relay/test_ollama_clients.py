@@ -16,7 +16,7 @@ from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Recorded
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 KEY = "client-key-0123456789abcdef"
 ADMIN = "admin-secret-0123456789"

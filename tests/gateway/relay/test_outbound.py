@@ -11,9 +11,9 @@ from tests.tiers import rows
 from wireglot.gateway.config import load
 from wireglot.gateway.relay.outbound import list_outbound, own_outbound
 from wireglot.gateway.settings import Provider
-from wireglot.providers.spec import Auth
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
+from wireglot_core.providers.spec import Auth
 
 CLAUDE = (
     '[providers.anthropic]\nbase_url = "{url}"\napi_key = "upstream-key-0123456789"\n'

@@ -11,7 +11,7 @@ from tests.gateway.relay.test_attempts import chat, claude, refusal
 from tests.tiers import rows
 from wireglot.gateway.request.headers import ESTIMATE
 from wireglot.http.transport import TransportFault
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.tiers import rows
 from wireglot.gateway.relay.refusals import is_same, judged
-from wireglot.http.failures import AttemptFailed, of_error, of_stream
-from wireglot.ir.errors import ApiError
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed, of_error, of_stream
 
 
 def failed(message: str, status: int = 500, **more: Any) -> AttemptFailed:

@@ -11,7 +11,6 @@ import pytest
 
 from tests.gateway.kit import exchange, own, settings
 from tests.tiers import rows
-from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay import candidates, judge, media, refusals, unavailable
 from wireglot.gateway.relay.media import MAX_FILES, MediaDownloads, NeedsMedia, with_files
@@ -20,9 +19,11 @@ from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.relay.sockets import SocketRecord, UpstreamSockets, _key, _Line
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.settings import Credential, Secret
-from wireglot.http.failures import AttemptFailed
 from wireglot.http.transport import Outbound
-from wireglot.ir.content import (
+from wireglot.logins.login import Grant, LoginFailed
+from wireglot.web.contract import MediaFile, WebFailed
+from wireglot_core.dialects.registry import surface
+from wireglot_core.ir.content import (
     Extra,
     Foreign,
     Media,
@@ -34,13 +35,12 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ApiError
-from wireglot.ir.loss import Loss
-from wireglot.ir.request import HostedTool, Request, Sampling, Tool, ToolChoice
-from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Safeguard
-from wireglot.logins.login import Grant, LoginFailed
-from wireglot.web.contract import MediaFile, WebFailed
-from wireglot.wire.json import decode, encode
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.request import HostedTool, Request, Sampling, Tool, ToolChoice
+from wireglot_core.ir.safeguards import TOOL_CALLS, CallVerdict, Safeguard
+from wireglot_core.wire.json import decode, encode
 
 NOW = settings(own("mine", "openai-chat"))
 HI = {"model": "mine/m", "messages": [{"role": "user", "content": "Hi"}]}

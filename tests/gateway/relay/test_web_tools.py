@@ -11,22 +11,22 @@ import pytest
 
 from tests.tiers import rows
 from tools.search_double import KEY, RESULTS, SearchDouble
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import NAMES, dialect
 from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.relay.web_tools import SEARCH_AGENT, SEARCH_OPERATION, ModelSearch
 from wireglot.gateway.request.job import Incoming, read
 from wireglot.gateway.settings import SearchSettings, Settings
 from wireglot.http.application import Head
-from wireglot.ir.content import Citation, Message, Text
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.request import HostedTool, Request
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.web.contract import Hit, Query, WebFailed
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import NAMES, dialect
+from wireglot_core.ir.content import Citation, Message, Text
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.request import HostedTool, Request
+from wireglot_core.wire.json import decode, encode
 
 CLIENTS = [name for name in NAMES if name != "code-assist"]
 ASKED = "openai-responses"

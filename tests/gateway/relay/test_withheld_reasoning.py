@@ -6,7 +6,7 @@ import pytest
 from wireglot import translate_response
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 USER = {"role": "user", "content": "Hello"}
 HISTORY = [

@@ -8,12 +8,12 @@ from typing import Any, cast
 import pytest
 
 from tests.laws.cases import MAIN
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.relay.delivery import Delivery
-from wireglot.http.failures import AttemptFailed
-from wireglot.ir.errors import ApiError
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.wire.json import encode
 
 
 @pytest.mark.parametrize("name", MAIN)

@@ -298,7 +298,7 @@ def test_work_that_ends_while_it_is_broken_off_disturbs_no_other() -> None:
 def test_work_is_not_broken_off_while_it_changes_what_others_use() -> None:
     """As seen from a module of the cache, which is left first."""
     source = "def change(steps):\n    for step in steps:\n        done.append(step)\n"
-    shared: dict[str, Any] = {"__name__": "wireglot.cache.of_a_test", "done": []}
+    shared: dict[str, Any] = {"__name__": "wireglot_core.cache.of_a_test", "done": []}
     exec(source, shared)
 
     async def scenario() -> None:
@@ -334,7 +334,7 @@ def test_work_that_enters_shared_code_while_it_is_looked_at_is_not_broken_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     source = "def change(steps):\n    for step in steps:\n        done.append(step)\n"
-    shared: dict[str, Any] = {"__name__": "wireglot.cache.of_a_test", "done": []}
+    shared: dict[str, Any] = {"__name__": "wireglot_core.cache.of_a_test", "done": []}
     exec(source, shared)
     entering, entered, go_on, left = (threading.Event() for _ in range(4))
     begun = threading.Event()

@@ -15,7 +15,7 @@ from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.targets.routing import Target, route
 from wireglot.http.application import Headers
-from wireglot.ir.outcome import Response, Stop
+from wireglot_core.ir.outcome import Response, Stop
 
 ANSWER = Response("r", "m", (), Stop("end"))
 TARGET = route(settings(own("mine", "openai-chat")), "mine/m", "openai-chat")[0]

@@ -14,7 +14,7 @@ from google.genai import types
 from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 WORDS = "The answer is forty-two, and it always was."
 USAGE = {"prompt_tokens": 1234, "completion_tokens": 9, "total_tokens": 1243}

@@ -5,7 +5,7 @@ import json
 from tests.gateway import kit
 from tests.tiers import rows
 from wireglot.gateway.request.headers import DETAILS_BYTES, NAMES_BYTES, loss_headers
-from wireglot.ir.loss import FEATURES, Loss
+from wireglot_core.ir.loss import FEATURES, Loss
 
 USER = Loss("$.user", "user", "dropped", "end users are not named")
 SEED = Loss("$.seed", "sampling.seed", "dropped", "no such parameter")

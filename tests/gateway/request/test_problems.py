@@ -9,9 +9,9 @@ import pytest
 from tests.tiers import rows
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.problems import error_of, is_final, redacted
-from wireglot.http.failures import AttemptFailed, Blame
 from wireglot.http.redaction import Redactor
-from wireglot.ir.errors import ApiError
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed, Blame
 
 SECRET = "Zq7rT0pL9vXw3KfJm2Hd8Bn5Cs1Gy6Ea"
 REDACTOR = Redactor([SECRET])

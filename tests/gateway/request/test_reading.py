@@ -10,7 +10,6 @@ import pytest
 
 from tests.gateway.kit import catalogued, exchange, own, settings
 from tests.tiers import rows
-from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request import account_details, token_weight
@@ -38,8 +37,8 @@ from wireglot.gateway.request.token_weight import Estimator
 from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.request.worker_thread import known_of, weight
 from wireglot.gateway.settings import ClientKey
-from wireglot.http.failures import AttemptFailed
-from wireglot.ir.content import (
+from wireglot_core.dialects.registry import surface
+from wireglot_core.ir.content import (
     Foreign,
     Media,
     Message,
@@ -50,12 +49,13 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ApiError
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Candidate, Stop, Usage
-from wireglot.ir.request import HostedTool, OutputFormat, Request, Tool
-from wireglot.ir.stream import Delta, PartStart
-from wireglot.wire.json import encode
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Candidate, Stop, Usage
+from wireglot_core.ir.request import HostedTool, OutputFormat, Request, Tool
+from wireglot_core.ir.stream import Delta, PartStart
+from wireglot_core.wire.json import encode
 
 NOW = settings(own("mine", "openai-chat"))
 HI = {"model": "mine/m", "messages": [{"role": "user", "content": "Hi"}]}

@@ -12,9 +12,6 @@ from tests.gateway.faults.faults_kit import BY_NAME, post
 from tests.laws.test_prefix import PLACES
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot.cache.caches import Memories
-from wireglot.cache.memory import Memory
-from wireglot.dialects.registry import dialect_name
 from wireglot.gateway import app, composition
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.job import ClientBody, read
@@ -22,9 +19,12 @@ from wireglot.gateway.request.worker_thread import LARGE_BYTES, THREAD_NAME
 from wireglot.gateway.state.keys.ring import digest_of
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
-from wireglot.translate import plan
-from wireglot.wire.cache import NoCaches
-from wireglot.wire.json import encode
+from wireglot_core.cache.caches import Memories
+from wireglot_core.cache.memory import Memory
+from wireglot_core.dialects.registry import dialect_name
+from wireglot_core.translate import plan
+from wireglot_core.wire.cache import NoCaches
+from wireglot_core.wire.json import encode
 
 _CODE = 'value = self.table["key"]\t# “quoted”\n' * 60
 _OFF = "[limits]\nremembered = 0\n"

@@ -11,7 +11,6 @@ import pytest
 
 from tests.gateway.kit import exchange, head, own, settings
 from tests.tiers import rows
-from wireglot.dialects.base import CloudForm, StreamFraming
 from wireglot.gateway.entry.callers import LOCAL, Caller
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request import problems
@@ -21,11 +20,12 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import ClientBody, Incoming, _flags, bad_json, decoded, in_vendor_form
 from wireglot.gateway.request.token_weight import ESTIMATED, Estimator, tells_usage
 from wireglot.gateway.settings import ClientKey
-from wireglot.ir.content import Message, Text
-from wireglot.ir.errors import ApiError
-from wireglot.ir.request import Request
-from wireglot.wire.json import BadJson, TooDeep, decode
-from wireglot.wire.splice import Outline
+from wireglot_core.dialects.base import CloudForm, StreamFraming
+from wireglot_core.ir.content import Message, Text
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.request import Request
+from wireglot_core.wire.json import BadJson, TooDeep, decode
+from wireglot_core.wire.splice import Outline
 
 NOW = settings(own("mine", "openai-chat"))
 HI = {"model": "mine/m", "messages": [{"role": "user", "content": "Hi"}]}

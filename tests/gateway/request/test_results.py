@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from wireglot.gateway.request.results import paired, with_calls
-from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
-from wireglot.ir.request import Request
+from wireglot_core.ir.content import Message, Part, Text, ToolCall, ToolResult
+from wireglot_core.ir.request import Request
 
 
 def user(*parts: Part) -> Message:

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.job import conversation_name, grouping_name
 from wireglot.http.application import Head
-from wireglot.wire.json import encode
-from wireglot.wire.splice import Outline
+from wireglot_core.dialects.registry import surface
+from wireglot_core.wire.json import encode
+from wireglot_core.wire.splice import Outline
 
 
 def head(**headers: str) -> Head:

@@ -14,7 +14,7 @@ from openai.types.responses import Response, ResponseStreamEvent
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 MODELS: Final = ("demo", "demo-anthropic", "demo-openai-chat", "demo-openai-responses", "demo-gemini")
 

@@ -15,7 +15,7 @@ from anthropic.types import MessageParam, TextBlock, ToolParam, ToolUseBlock
 from tests.gateway.sdk.sdk_kit import ECHO, FRAIL, HEARD, MODEL, UNLISTED, WEATHER, Stage, stage_fixtures
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 HELLO: list[MessageParam] = [{"role": "user", "content": ECHO}]
 ASKED: MessageParam = {"role": "user", "content": "What is the weather in Rome?"}

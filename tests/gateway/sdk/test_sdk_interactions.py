@@ -20,7 +20,7 @@ from tests.gateway.sdk.sdk_kit import (
 )
 from tests.tiers import rows
 from tests.waiting import wait_until
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 running, stage = stage_fixtures()
 pytestmark = pytest.mark.sampled(each=4)  # of the upstreams, and of other parameters in turn

@@ -12,12 +12,12 @@ from google.genai import types
 
 from tests.gateway.sdk.sdk_kit import MODEL, UPSTREAMS, Stage, stage_fixtures
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Text
-from wireglot.ir.outcome import Stop, Usage
-from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
 from wireglot.testing.scripted_upstream import Behaviour
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Text
+from wireglot_core.ir.outcome import Stop, Usage
+from wireglot_core.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
 
 running, stage = stage_fixtures()
 STOPS = ["one!", "two!", "three!", "four!", "five!", "STOP"]

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from tests.gateway.state.doubles.script import TOOL_SCHEMA, TOOLS, result_of
 from tests.gateway.state.driver import Client, Seen, SeenCall
-from wireglot.wire.json import decode, encode, encode_text
+from wireglot_core.wire.json import decode, encode, encode_text
 
 Json = dict[str, Any]
 PLACEHOLDER: Final = "skip_thought_signature_validator"

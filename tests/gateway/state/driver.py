@@ -17,7 +17,7 @@ from google import genai
 from google.genai import types
 
 from tests.gateway.state.doubles.script import TOOL_SCHEMA, TOOLS, result_of
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 
 class SeenCall(msgspec.Struct, frozen=True):

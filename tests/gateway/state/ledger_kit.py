@@ -20,13 +20,13 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings, StoreSettings, SyncOrder
 from wireglot.gateway.state.ledger.drain import DrainPace
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
-from wireglot.ir.outcome import Usage
-from wireglot.providers.list_price import ListPrice, Price
-from wireglot.providers.spec import ModelSpec
 from wireglot.stores import StoreDown
 from wireglot.stores.journal.disk import DISK, Disk
 from wireglot.stores.memory.engine import MemoryLedger
 from wireglot.stores.records import UsageRow
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.providers.list_price import ListPrice, Price
+from wireglot_core.providers.spec import ModelSpec
 
 ORDERS: Final[tuple[SyncOrder, ...]] = get_args(SyncOrder)
 HURRIED = DrainPace(gather=0.001, retry=0.001, retry_max=0.002, close=0.05)

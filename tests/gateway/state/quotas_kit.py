@@ -18,13 +18,13 @@ from wireglot.gateway.settings import ClientKey, Group
 from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.state.quotas.reservation import Reservation
 from wireglot.gateway.targets.routing import route
-from wireglot.ir.outcome import Usage
-from wireglot.providers.list_price import Price
-from wireglot.providers.prices import PriceRule
 from wireglot.stores.base import StoreDown
 from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.memory.engine import MemoryLedger
 from wireglot.stores.records import Denied, KeyQuotas, UsageRow
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.providers.list_price import Price
+from wireglot_core.providers.prices import PriceRule
 
 NOON = 1_794_744_000.0
 """2026-11-15 12:00 UTC"""

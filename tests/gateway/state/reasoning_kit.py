@@ -16,11 +16,11 @@ from wireglot.gateway.settings import Provider, Secret, ServerSettings, Settings
 from wireglot.gateway.state.reasoning.vault import ReasoningVault
 from wireglot.gateway.steps import BeforeAnswer
 from wireglot.gateway.targets.routing import route
-from wireglot.ir.content import Origin, Part, Signature
-from wireglot.ir.outcome import Response, Stop
-from wireglot.providers.limits import Limits
 from wireglot.stores.base import StoreDown, Vault
 from wireglot.stores.memory import MemoryEngine
+from wireglot_core.ir.content import Origin, Part, Signature
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.providers.limits import Limits
 
 MODELS = {
     "gemini": "gemini/gemini-3.5-flash",

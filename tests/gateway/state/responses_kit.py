@@ -16,7 +16,7 @@ from tests.waiting import DEADLINE_SECONDS
 from wireglot.stores.records import Document
 from wireglot.testing.live_gateway import BASES, LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 UPSTREAMS = ("gemini", "openai-chat", "anthropic", "openai-responses")
 ALICE, BOB = "alice-key-0123456789abcdef", "bob-key-0123456789abcdef"

@@ -9,9 +9,9 @@ import pytest
 from tests.gateway.state.quotas_kit import DOLLAR, NOON, Desk, run
 from wireglot.gateway.observe.metrics import Metrics, Reading
 from wireglot.gateway.state.quotas.reservation import MAX_BUDGETS, BudgetWatch, Limit, Reservation
-from wireglot.ir.outcome import Usage
 from wireglot.stores.base import StoreDown
 from wireglot.stores.records import Budget
+from wireglot_core.ir.outcome import Usage
 
 
 def reported(watch: BudgetWatch) -> dict[tuple[str, ...], float]:

@@ -19,7 +19,7 @@ from tests.waiting import DEADLINE_SECONDS
 from wireglot.stores.records import UsageRow
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 NOON: Final = 1_794_744_000.0
 """Sunday 2026-11-15 12:00 UTC"""

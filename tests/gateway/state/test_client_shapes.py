@@ -15,7 +15,7 @@ from tests.gateway.state.client_shapes import SHAPES
 from tests.gateway.state.doubles import Double
 from tests.gateway.state.driver_conversation import UPSTREAMS, VARIANTS, Conversation, House
 from tests.tiers import rows
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 CLAUDES = ("claude", "claude-adaptive", "claude-interleaved")
 OWN = {("codex-stripped", "openai"), ("codex-stripped", "openai-quiet")} | {

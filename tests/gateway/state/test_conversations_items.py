@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from wireglot.dialects.base import Context
 from wireglot.gateway.state.conversations.items import as_wire, items_of, turns_of
 from wireglot.gateway.state.stored_forms import KeptItem
-from wireglot.ir.content import Media, Message, Origin, Reasoning, Signature, Text, ToolCall, ToolResult
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.content import Media, Message, Origin, Reasoning, Signature, Text, ToolCall, ToolResult
 
 CONTEXT = Context(seed="test")
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from wireglot.dialects.base import Context
 from wireglot.gateway.settings import Keep, Settings, StoreSettings
 from wireglot.gateway.state.conversations import store as conversations
 from wireglot.gateway.state.conversations.store import ConversationStore
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem
 from wireglot.stores import StoreDown
 from wireglot.stores.memory.engine import MemoryDocuments
+from wireglot_core.dialects.base import Context
 
 CONTEXT = Context(seed="test")
 ID = "mine"

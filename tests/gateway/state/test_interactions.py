@@ -10,7 +10,7 @@ import pytest
 
 from tests.gateway.state.responses_kit import ALICE, BOB, Stage
 from tests.waiting import DEADLINE_SECONDS
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 PATH = "/v1/interactions"
 VERTEX = "/v1beta1/projects/p/locations/l/interactions"

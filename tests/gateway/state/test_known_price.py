@@ -17,12 +17,12 @@ from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.state.quotas.reservation import Reservation
 from wireglot.gateway.targets.routing import route
-from wireglot.ir.outcome import Usage
-from wireglot.providers.prices import cost, list_price
-from wireglot.providers.spec import names
 from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.memory.engine import MemoryLedger
 from wireglot.stores.records import KeyQuotas
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.providers.prices import cost, list_price
+from wireglot_core.providers.spec import names
 
 AT = int(NOON * 1000)
 CATALOG = settings(*(catalogued(name) for name in names()))

@@ -29,11 +29,11 @@ from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.settings import Settings, SyncOrder
 from wireglot.gateway.state.ledger.drain import DrainPace, collapsed
 from wireglot.gateway.state.ledger.usage_ledger import completed
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Usage
 from wireglot.stores import StoreDown
 from wireglot.stores.memory.engine import MemoryLedger
 from wireglot.stores.records import UsageRow
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Usage
 
 
 @pytest.fixture(autouse=True, params=ORDERS, ids=str)

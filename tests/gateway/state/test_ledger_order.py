@@ -35,7 +35,7 @@ from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.stores.journal.disk import Disk
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 
 class Unsyncable(Disk):

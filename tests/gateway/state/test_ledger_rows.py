@@ -34,14 +34,14 @@ from wireglot.gateway.state.ledger.drain import BATCH_ROWS, Drain, DrainPace, co
 from wireglot.gateway.state.ledger.sweeper import Sweeper, prune
 from wireglot.gateway.state.ledger.usage_ledger import completed, intent, usage_checks
 from wireglot.gateway.state.losses.shelf import KEPT_BYTES
-from wireglot.ir.content import Extra
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Usage
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Counters, Engine
 from wireglot.stores.journal.journal import Journal, legible
 from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.records import KindLimits, Swept, UsageRow
+from wireglot_core.ir.content import Extra
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Usage
 
 SETTINGS = ledger_settings(None)
 BEGUN = UsageRow(

@@ -18,13 +18,13 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.state.losses import shelf
 from wireglot.gateway.state.losses.shelf import ENTRY_BYTES, KEPT_SECONDS, LossShelf
 from wireglot.gateway.state.stored_forms import LOSSES
-from wireglot.ir.loss import Loss
 from wireglot.stores.base import Documents, StoreDown
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.memory.engine import MemoryDocuments
 from wireglot.stores.records import Document
 from wireglot.testing.live_gateway import BASES, LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
+from wireglot_core.ir.loss import Loss
 
 BENT: dict[str, Any] = {
     "model": "m1",

@@ -11,8 +11,8 @@ from tests.tiers import rows
 from wireglot.gateway.errors import error_headers
 from wireglot.gateway.state.quotas.quotas import MAX_UNRESERVED_REQUESTS
 from wireglot.gateway.targets.routing import route
-from wireglot.ir.outcome import Usage
 from wireglot.stores.records import Budget, KeyQuotas
+from wireglot_core.ir.outcome import Usage
 
 
 def test_a_key_without_limits_asks_no_counter() -> None:

@@ -17,7 +17,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.state.quotas.quotas import MAX_UNRESERVED_REQUESTS, Quotas
 from wireglot.gateway.state.quotas.reservation import MAX_USUAL_ROUTES, Reservation, UsualOutput
 from wireglot.gateway.targets.routing import route
-from wireglot.ir.outcome import Usage
+from wireglot_core.ir.outcome import Usage
 
 BUDGET = "budget:me:cost:2026-11-15"
 DEAR: Final[dict[str, Any]] = {"model": "dear/any", "max_tokens": 64_000}

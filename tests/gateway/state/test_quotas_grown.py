@@ -15,10 +15,10 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.state.quotas.quotas import MAX_UNRESERVED_REQUESTS
 from wireglot.gateway.state.quotas.reservation import Reservation
 from wireglot.gateway.targets.routing import route
-from wireglot.ir.content import Message, Text
-from wireglot.ir.outcome import Usage
 from wireglot.stores.base import StoreDown
 from wireglot.stores.records import Denied
+from wireglot_core.ir.content import Message, Text
+from wireglot_core.ir.outcome import Usage
 
 NOW = "budget:me:tokens:2026-11-15"
 

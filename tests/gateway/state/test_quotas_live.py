@@ -19,7 +19,7 @@ from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.stores.memory import MemoryCounters
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 DIALECTS = ("anthropic", "openai-chat", "openai-responses", "gemini")
 NOON = 1_794_744_000.0

@@ -16,7 +16,7 @@ from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.state.quotas.quotas import MAX_UNRESERVED_REQUESTS, Quotas
 from wireglot.gateway.state.quotas.reservation import Reservation
 from wireglot.gateway.targets.routing import route
-from wireglot.ir.outcome import Usage
+from wireglot_core.ir.outcome import Usage
 
 DAY = "2026-11-15"
 

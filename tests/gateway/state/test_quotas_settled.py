@@ -14,11 +14,11 @@ from tests.waiting import until
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.http.failures import AttemptFailed
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Usage
 from wireglot.stores.base import StoreDown
 from wireglot.stores.records import Denied, Rate
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.ir.outcome import Usage
 
 
 def said(job: Exchange, data: bytes) -> None:

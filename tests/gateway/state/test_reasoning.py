@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from tests.gateway.state.reasoning_kit import MODELS, SETTINGS, Memory, signed
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.settings import Secret, ServerSettings
-from wireglot.ir.content import Extra, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.outcome import Candidate, Response, Stop
-from wireglot.providers.limits import base_limits
-from wireglot.translate import plan
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Extra, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.outcome import Candidate, Response, Stop
+from wireglot_core.providers.limits import base_limits
+from wireglot_core.translate import plan
 
 ASKED: dict[str, Any] = {"role": "user", "content": "What is the weather?"}
 CALL = ToolCall("8f3a61c2", "look_up", '{"city":"Ulm","days":2}', signature=signed("c2ln"))

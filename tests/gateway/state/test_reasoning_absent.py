@@ -12,8 +12,8 @@ from tests.gateway.state.test_reasoning import ASKED, CALL, called, chat, last_a
 from wireglot.gateway.settings import Secret
 from wireglot.gateway.state.reasoning.absent import ABSENT_SECONDS, AbsentTurns
 from wireglot.gateway.state.reasoning.vault import ReasoningVault
-from wireglot.ir.content import Text, ToolCall
-from wireglot.ir.outcome import Response, Stop
+from wireglot_core.ir.content import Text, ToolCall
+from wireglot_core.ir.outcome import Response, Stop
 
 PLAIN = ToolCall("5b1d07aa", "look_up", '{"city":"Ulm"}')
 HISTORY: dict[str, Any] = chat(ASKED, called(PLAIN), result(PLAIN))

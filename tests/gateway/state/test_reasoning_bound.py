@@ -12,14 +12,14 @@ from tests.gateway.faults.faults_kit import BY_NAME, Answered, Client, post, pro
 from tests.gateway.faults.faults_stages import digest_of
 from tests.waiting import wait_until
 from tools.lab.forms import open_envelope
-from wireglot.dialects.context import Context
-from wireglot.dialects.envelope import seal
 from wireglot.gateway.entry.callers import LOCAL, Caller, sealing
 from wireglot.gateway.settings import Secret, ServerSettings
-from wireglot.ir.content import Origin, Signature
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.context import Context
+from wireglot_core.dialects.envelope import seal
+from wireglot_core.ir.content import Origin, Signature
+from wireglot_core.wire.json import decode, encode
 
 SIGNATURE = Signature("EqQBCg==", Origin("anthropic"))
 THINK = "[[demo:think]] hi"

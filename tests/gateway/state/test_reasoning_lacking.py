@@ -21,10 +21,10 @@ from tests.processes import run_forked
 from wireglot.gateway.request.worker_thread import LARGE_BYTES
 from wireglot.gateway.state.reasoning import names
 from wireglot.gateway.state.reasoning import vault as room
-from wireglot.ir.content import Part, Reasoning, Text, ToolCall
-from wireglot.ir.outcome import Response, Stop
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.sqlite import SqliteEngine
+from wireglot_core.ir.content import Part, Reasoning, Text, ToolCall
+from wireglot_core.ir.outcome import Response, Stop
 
 PLAIN = ToolCall("5b1d07aa", "look_up", '{"city":"Ulm"}')
 HISTORY: dict[str, Any] = chat(ASKED, called(PLAIN), result(PLAIN))

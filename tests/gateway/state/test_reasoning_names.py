@@ -11,9 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.cache import known_row
-from wireglot.cache.memory import Memory
-from wireglot.dialects.base import Context
 from wireglot.gateway.state.reasoning import names
 from wireglot.gateway.state.reasoning.names import (
     Namer,
@@ -24,7 +21,10 @@ from wireglot.gateway.state.reasoning.names import (
     visible,
     without_ids,
 )
-from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.cache import known_row
+from wireglot_core.cache.memory import Memory
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 LONG = "It will rain in Ulm today and tomorrow."
 ASKED = Message("user", (Text(" weather? "), Media("image", data="A" * 100), Foreign("acme", "note", {})))

@@ -17,7 +17,7 @@ from wireglot.gateway.state.reasoning.parts import (
     unpack,
     worth_keeping,
 )
-from wireglot.ir.content import (
+from wireglot_core.ir.content import (
     CacheMark,
     Foreign,
     Media,

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from tests.gateway.state.reasoning_kit import MODELS, Memory
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.state.reasoning.names import visible
 from wireglot.gateway.state.reasoning.parts import pack, unpack
-from wireglot.ir.content import Origin, Part, Reasoning, Signature, Text, ToolCall
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.stream import fold, unfold
-from wireglot.wire.json import encode_text
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Origin, Part, Reasoning, Signature, Text, ToolCall
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.stream import fold, unfold
+from wireglot_core.wire.json import encode_text
 
 CONTEXT = Context(secret=b"of this gateway", seed="s")
 MINTERS = {"gemini": "gemini", "anthropic": "anthropic", "openai": "openai-responses", "kimi": "openai-chat"}

@@ -22,7 +22,8 @@ from wireglot.gateway.state.reasoning.vault import (
     _rename_results,
 )
 from wireglot.gateway.targets.routing import lost_state
-from wireglot.ir.content import (
+from wireglot.stores.base import StoreDown
+from wireglot_core.ir.content import (
     Foreign,
     Message,
     Origin,
@@ -33,8 +34,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.outcome import Candidate, Response, Stop
-from wireglot.stores.base import StoreDown
+from wireglot_core.ir.outcome import Candidate, Response, Stop
 
 DAY = 86_400
 

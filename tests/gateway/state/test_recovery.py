@@ -9,12 +9,22 @@ import pytest
 from tests.gateway.faults.faults_kit import Answered, post
 from tests.tiers import rows
 from wireglot.gateway.relay.refusals import helps, is_about_state, without_opaque_state
-from wireglot.ir.content import Extra, Message, Origin, Part, Reasoning, Signature, Text, ToolCall, ToolResult
-from wireglot.ir.errors import ApiError
-from wireglot.ir.request import Request, Thinking
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.ir.content import (
+    Extra,
+    Message,
+    Origin,
+    Part,
+    Reasoning,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.request import Request, Thinking
+from wireglot_core.wire.json import decode, encode
 
 GEMINI_MISSING = (
     "Function call is missing a thought_signature in functionCall parts. This is required for tools to work "

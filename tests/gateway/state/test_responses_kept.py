@@ -11,7 +11,6 @@ import pytest
 from msgspec.structs import force_setattr, replace
 
 from tests.gateway.state.responses_kit import ALICE, TOOLS, Stage
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.gateway.state.stored_forms import KeptResponse
@@ -20,6 +19,7 @@ from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.records import Document
 from wireglot.testing.live_gateway import BASES, LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
+from wireglot_core.dialects.registry import dialect
 
 
 def test_a_restart_forgets_nothing(tmp_path: Path) -> None:

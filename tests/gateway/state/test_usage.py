@@ -13,11 +13,11 @@ import pytest
 
 from tests.gateway.state.usage_kit import DIALECTS, Refused, Reported, ask, fetch, reported, usage
 from tests.tiers import rows
-from wireglot.providers.prices import list_price
-from wireglot.providers.spec import provider
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.providers.prices import list_price
+from wireglot_core.providers.spec import provider
+from wireglot_core.wire.json import decode, encode
 
 MODELS = ("demo", "demo-anthropic", "demo-openai-chat", "demo-openai-responses", "demo-gemini")
 

@@ -20,15 +20,15 @@ from tests.gateway.state.ledger_kit import (
 )
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
-from wireglot.dialects.anthropic.outcome import parse_usage as anthropic
-from wireglot.dialects.gemini.outcome import read_usage as gemini
-from wireglot.dialects.openai_chat.outcome import parse_usage as chat
-from wireglot.dialects.openai_responses.outcome import parse_usage as responses
-from wireglot.dialects.usage_checks import ABSURD, CACHED, NEGATIVE, ODD, REASONING, TOTAL, WRITTEN
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.state.ledger.usage_ledger import usage_checks
-from wireglot.ir.content import Extra
-from wireglot.ir.outcome import Usage
+from wireglot_core.dialects.anthropic.outcome import parse_usage as anthropic
+from wireglot_core.dialects.gemini.outcome import read_usage as gemini
+from wireglot_core.dialects.openai_chat.outcome import parse_usage as chat
+from wireglot_core.dialects.openai_responses.outcome import parse_usage as responses
+from wireglot_core.dialects.usage_checks import ABSURD, CACHED, NEGATIVE, ODD, REASONING, TOTAL, WRITTEN
+from wireglot_core.ir.content import Extra
+from wireglot_core.ir.outcome import Usage
 
 GOOD: list[tuple[Any, dict[str, Any]]] = [
     (anthropic, {"input_tokens": 5, "output_tokens": 7, "cache_read_input_tokens": 900}),

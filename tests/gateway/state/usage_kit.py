@@ -7,7 +7,7 @@ import urllib.request
 from typing import Any, NamedTuple
 
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 DIALECTS = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist", "gemini-simple")
 

@@ -7,8 +7,6 @@ from typing import Any, cast
 
 import msgspec
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect, surface
 from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.streams.feeder import StreamRefused
@@ -16,11 +14,13 @@ from wireglot.gateway.streams.passthrough import Passthrough
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.http.transport import TransportFault
-from wireglot.ir.errors import ApiError, UpstreamFault
-from wireglot.ir.request import Request, Tool
-from wireglot.ir.verdict import NoAnswer
-from wireglot.wire.json import BadJson
-from wireglot.wire.sse import FrameTooLarge
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect, surface
+from wireglot_core.ir.errors import ApiError, UpstreamFault
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.ir.verdict import NoAnswer
+from wireglot_core.wire.json import BadJson
+from wireglot_core.wire.sse import FrameTooLarge
 
 EVENT_BYTES = 5000
 _FAULTS = (StreamRefused, NoAnswer, BadJson, FrameTooLarge, TransportFault, UpstreamFault)

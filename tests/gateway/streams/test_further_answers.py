@@ -12,7 +12,7 @@ from google.genai import types
 from tests.dialects.test_further_answers import CHAT, GEMINI
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 
 def gateway(upstream: ScriptedUpstream, dialect: str, path: str) -> LiveGateway:

@@ -17,17 +17,17 @@ from tests.gateway.streams.fed import SeenClient, passthrough, reported
 from tests.laws.cases import MAIN
 from tests.repeated_frames_kit import frames_of
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.streams.late_verdict import LateVerdict
-from wireglot.ir.content import Part, Reasoning, Text, ToolCall
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Stop, Usage
-from wireglot.ir.request import Request, Tool
-from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
-from wireglot.testing.laws import cut_at
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Part, Reasoning, Text, ToolCall
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Stop, Usage
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
+from wireglot_core.testing.laws import cut_at
 
 Stage = tuple[ScriptedUpstream, LiveGateway]
 TOKENS = (

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.tiers import rows
-from wireglot.dialects.base import Context, StreamMarks
-from wireglot.dialects.passthrough import has_no_answer, is_doubtful, whole_frames
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.streams.late_verdict import LateVerdict
-from wireglot.ir.request import Request, Tool
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Context, StreamMarks
+from wireglot_core.dialects.passthrough import has_no_answer, is_doubtful, whole_frames
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.wire.json import encode
 
 CODEC = dialect("gemini-interactions")
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "gemini-interactions"

@@ -12,16 +12,16 @@ import pytest
 from tests.dialects import turned
 from tests.gateway.faults.faults_kit import Answered, line_of, post
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect, register, unregister
 from wireglot.gateway.streams import late_verdict
-from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.request import Request, Tool
-from wireglot.ir.stream import Folding, StreamFailed, unfold
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect, register, unregister
+from wireglot_core.ir.content import Message, Part, Reasoning, Text, ToolCall
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.ir.stream import Folding, StreamFailed, unfold
+from wireglot_core.wire.json import decode, encode
 
 Stage = tuple[ScriptedUpstream, LiveGateway]
 SSE = (("content-type", "text/event-stream"),)

@@ -12,7 +12,7 @@ import openai
 from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 CHUNK = '{"id":"c","object":"chat.completion.chunk","created":1,"model":"gpt","choices":[%s],"usage":%s}'
 TEXT = '{"index":0,"delta":{"role":"assistant","content":"hi"},"finish_reason":null}'

@@ -9,15 +9,15 @@ import pytest
 from tests.gateway.streams.fed import SeenClient, passthrough
 from tests.laws.cases import MAIN
 from tests.repeated_frames_kit import frames_of
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.streams.passthrough import FRAMES, OPENING, OVER, Passthrough
-from wireglot.ir.content import Text, ToolCall
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Response, Stop, StopReason, Usage
-from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
-from wireglot.ir.verdict import NoAnswer
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Text, ToolCall
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Response, Stop, StopReason, Usage
+from wireglot_core.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
+from wireglot_core.ir.verdict import NoAnswer
+from wireglot_core.wire.json import decode, encode
 
 EVENTS: list[Event] = [
     Start("id_1", "m"), PartStart(0, Text("")), Delta(0, "Good"), Delta(0, " day"), PartEnd(0), Finish(Stop("end")),

@@ -9,7 +9,7 @@ import pytest
 
 from wireglot.gateway.streams.feeder import MAX_BYTES_AT_ONCE, MAX_LINES_AT_ONCE, Pump
 from wireglot.http.transport import TransportFault
-from wireglot.ir.errors import ApiError
+from wireglot_core.ir.errors import ApiError
 
 
 class Silent:

@@ -14,15 +14,15 @@ from tests.gateway.streams.fed import EVENT_BYTES, SeenClient, passthrough, repo
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.repeated_frames_kit import frames_of, padded_frame, streams_of
 from tests.tiers import rows
-from wireglot.dialects.base import RepeatedFrames
-from wireglot.dialects.registry import register, unregister
-from wireglot.ir.content import Text
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Stop
-from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
-from wireglot.testing.check_dialect import Case
-from wireglot.testing.laws import cut_at, every_cut
-from wireglot.wire.sse import FrameTooLarge
+from wireglot_core.dialects.base import RepeatedFrames
+from wireglot_core.dialects.registry import register, unregister
+from wireglot_core.ir.content import Text
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Stop
+from wireglot_core.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
+from wireglot_core.testing.check_dialect import Case
+from wireglot_core.testing.laws import cut_at, every_cut
+from wireglot_core.wire.sse import FrameTooLarge
 
 
 class _Forgetful(RepeatedFrames):

@@ -9,8 +9,8 @@ import pytest
 from tests.gateway.faults.faults_kit import BY_NAME, CLIENTS, Client, ask, is_complete, logged, model_at
 from tests.gateway.faults.faults_stages import frames, repeated
 from tests.gateway.trace.trace_kit import Stage, id_of, stage
-from wireglot.ir.stream import FLAWS
 from wireglot.testing.scripted_upstream import Behaviour
+from wireglot_core.ir.stream import FLAWS
 
 SOURCES = {
     # The dialect of the provider, which of its events comes twice, and the rule that breaks.

@@ -8,9 +8,9 @@ from typing import Any
 
 from tests.gateway.offline import CHAT, CHAT_PATH, MESSAGE, MESSAGES_PATH, Got, Offline, Said, asked
 from tests.tiers import rows
-from wireglot.dialects.registry import surface
 from wireglot.http.transport import TransportFault
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.registry import surface
+from wireglot_core.wire.json import decode, encode
 
 BROKEN = TransportFault("broken", "the connection ended")
 

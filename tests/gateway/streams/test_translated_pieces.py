@@ -13,18 +13,18 @@ from tests.gateway.streams.fed import SeenClient, reported
 from tests.laws.cases import MAIN
 from tests.repeated_frames_kit import frames_of, streams_of
 from tests.tiers import rows
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect, surface
 from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.streams.feeder import STREAM_TIMES
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.http.transport import TransportFault
-from wireglot.ir.content import Origin, Text
-from wireglot.ir.outcome import Stop, Usage
-from wireglot.ir.request import Request, Tool
-from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect, surface
+from wireglot_core.ir.content import Origin, Text
+from wireglot_core.ir.outcome import Stop, Usage
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
 
 PAIRS = [(client, upstream) for client in MAIN for upstream in MAIN]
 

@@ -13,8 +13,8 @@ from wireglot.gateway.targets.health import (
     RetryBudget,
     SpentAccount,
 )
-from wireglot.ir.content import Extra
-from wireglot.ir.errors import ApiError
+from wireglot_core.ir.content import Extra
+from wireglot_core.ir.errors import ApiError
 
 POLICY = BreakerPolicy()
 

@@ -21,9 +21,9 @@ from wireglot.gateway.targets.routing import (
     named_targets,
     route,
 )
-from wireglot.ir.content import Origin
-from wireglot.ir.purpose import RequestFacts
-from wireglot.providers.spec import ModelSpec
+from wireglot_core.ir.content import Origin
+from wireglot_core.ir.purpose import RequestFacts
+from wireglot_core.providers.spec import ModelSpec
 
 
 def named(targets: tuple[Target, ...]) -> list[str]:

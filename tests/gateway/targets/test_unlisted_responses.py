@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot.providers.spec import limits_for, limits_of, provider
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
+from wireglot_core.providers.spec import limits_for, limits_of, provider
 
 FUNCTION = {
     "type": "function",

@@ -16,7 +16,7 @@ from tests.waiting import wait_until
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.trace.conversations import history_of, read_request, title_of, with_sessions
 from wireglot.gateway.trace.rows import ExchangeRows
-from wireglot.traces.trace import Row, TurnHashes
+from wireglot_core.traces.trace import Row, TurnHashes
 
 
 def body(*said: str, system: str = "") -> bytes:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from wireglot.dialects.base import Context
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.trace.made_trace import Scrubber
@@ -18,7 +17,8 @@ from wireglot.http.application import Head
 from wireglot.http.copies import Room
 from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Outbound
-from wireglot.ir.request import Request
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.request import Request
 
 SECRET = "the secret of a benchmark"
 TEXT = b"the secretary has a table[key] of it. " + b"A line that says something else entirely. " * 20

@@ -17,8 +17,8 @@ from tests.gateway.trace.trace_kit import Stage, id_of, stage
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.trace.export import FORMATS, csv_lines, har_entries
 from wireglot.gateway.trace.pages import loss_habits
-from wireglot.ir.purpose import RequestFacts
-from wireglot.traces.trace import LossCounts, Row, Tokens
+from wireglot_core.ir.purpose import RequestFacts
+from wireglot_core.traces.trace import LossCounts, Row, Tokens
 
 A = BY_NAME["anthropic"]
 SECRET = "upstream-key-0123456789"

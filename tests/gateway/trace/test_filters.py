@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.tiers import rows
 from wireglot.gateway.trace.filters import BadFilter, FreeText, parse_filter, quoted
 from wireglot.gateway.trace.wanted import SORTS, Wanted, found_in_row
-from wireglot.traces.trace import LossCounts, Row, Tokens
+from wireglot_core.traces.trace import LossCounts, Row, Tokens
 
 NOW = 1_800_000_000.0
 ROW = Row(

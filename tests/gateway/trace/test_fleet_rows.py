@@ -24,7 +24,7 @@ from wireglot.stores import StoreDown
 from wireglot.stores.document_log import DocumentLog
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.seal import Sealer
-from wireglot.traces.trace import Row
+from wireglot_core.traces.trace import Row
 
 SEALER = Sealer(b"the secret of the fleet")
 

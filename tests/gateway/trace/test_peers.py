@@ -41,7 +41,7 @@ from wireglot.stores import StoreDown
 from wireglot.stores.document_log import DocumentLog
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.seal import Sealer
-from wireglot.traces.trace import Row, Trace, TraceMessage
+from wireglot_core.traces.trace import Row, Trace, TraceMessage
 
 SHARED = ServerSettings(secret=Secret("s" * 32, "env:SECRET"))
 

@@ -30,9 +30,9 @@ from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted, holds
 from wireglot.http.application import Head
 from wireglot.http.copies import PIECE_BYTES, MessageCopy, Room
-from wireglot.ir.loss import Loss
 from wireglot.stores.seal import Sealer
-from wireglot.traces.trace import LossCounts, Row, Tokens, Trace, TraceMessage
+from wireglot_core.ir.loss import Loss
+from wireglot_core.traces.trace import LossCounts, Row, Tokens, Trace, TraceMessage
 
 HEAD = Head("POST", target="/v1/messages", path="/v1/messages", query="", headers={}, peer="127.0.0.1")
 SERIOUS = Loss("$.tools[0]", "hosted_tool", "dropped")

@@ -15,13 +15,13 @@ from tests.gateway.inspector.inspector_kit import ADMIN, Visitor, keys_table
 from tests.gateway.trace.trace_kit import Document, Stage, stage, text_of
 from tests.tiers import rows
 from tests.waiting import wait_until
-from wireglot.dialects.registry import NAMES, dialect_name, surface
 from wireglot.gateway.trace.own_view import HIDDEN
 from wireglot.testing import replay
 from wireglot.testing.scripted_upstream import Behaviour
-from wireglot.traces.file import read_trace
-from wireglot.translate import translate_request
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.registry import NAMES, dialect_name, surface
+from wireglot_core.traces.file import read_trace
+from wireglot_core.translate import translate_request
+from wireglot_core.wire.json import decode, encode
 
 FOUR = ("anthropic", "openai-chat", "openai-responses", "gemini")
 BODY: Document = {

@@ -21,9 +21,9 @@ from wireglot.gateway.trace import search
 from wireglot.gateway.trace.recording import MAX_SHORTENED_BYTES
 from wireglot.http.account import MemoryLease
 from wireglot.testing.scripted_upstream import Behaviour
-from wireglot.traces.file import read_trace
-from wireglot.traces.trace import Trace
-from wireglot.wire.json import decode, encode
+from wireglot_core.traces.file import read_trace
+from wireglot_core.traces.trace import Trace
+from wireglot_core.wire.json import decode, encode
 
 A, C, R, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses", "gemini"))
 FOUR = ("anthropic", "openai-chat", "openai-responses", "gemini")

@@ -14,7 +14,7 @@ from tests.gateway.faults.faults_kit import BY_NAME, ask, post
 from tests.gateway.trace.trace_kit import Document, Stage, id_of, stage, text_of
 from tests.tiers import rows
 from tests.waiting import wait_until
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 A, C, R, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses", "gemini"))
 FOUR = ("anthropic", "openai-chat", "openai-responses", "gemini")

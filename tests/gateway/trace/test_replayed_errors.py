@@ -11,9 +11,9 @@ from tests.gateway.faults.faults_kit import BY_NAME, ask, post, provider
 from tests.gateway.trace.trace_kit import Stage, id_of, stage
 from tests.tiers import rows
 from wireglot.testing.scripted_upstream import Behaviour, Fault
-from wireglot.traces.file import read_trace
-from wireglot.traces.replay import Replayed, replay
-from wireglot.traces.trace import Trace
+from wireglot_core.traces.file import read_trace
+from wireglot_core.traces.replay import Replayed, replay
+from wireglot_core.traces.trace import Trace
 
 PAIRS = (
     ("anthropic", "openai-chat"),

@@ -20,10 +20,10 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.trace import pages, traces
 from wireglot.gateway.trace.rows import ExchangeRows, redacted
 from wireglot.http.redaction import Redactor
-from wireglot.ir.purpose import RequestFacts
 from wireglot.testing.scripted_upstream import Behaviour
-from wireglot.traces.trace import Row
-from wireglot.wire.json import decode
+from wireglot_core.ir.purpose import RequestFacts
+from wireglot_core.traces.trace import Row
+from wireglot_core.wire.json import decode
 
 A, C, R, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses", "gemini"))
 FOUR = ("anthropic", "openai-chat", "openai-responses", "gemini")

@@ -33,8 +33,8 @@ from wireglot.stores.records import UsageQuery
 from wireglot.stores.seal import Sealer
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.traces.trace import Row, Trace, TraceMessage
-from wireglot.wire.json import encode
+from wireglot_core.traces.trace import Row, Trace, TraceMessage
+from wireglot_core.wire.json import encode
 
 A, C, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "gemini"))
 CLIENT_KEY = "wg-planted-client-key-987654321"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.gateway.trace.peers import PeerCommand, PeerRequest, PeerResponse, SiblingWorkers
 from wireglot.gateway.trace.rows import Listener
-from wireglot.traces.trace import Row
+from wireglot_core.traces.trace import Row
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="several workers are Unix's")
 

@@ -22,11 +22,11 @@ from wireglot.gateway.trace.recording import recording_of
 from wireglot.http.application import Head
 from wireglot.http.copies import Room
 from wireglot.http.redaction import Redactor
-from wireglot.traces import bodies
-from wireglot.traces.analysis import with_analysis
-from wireglot.traces.bodies import is_tangled
-from wireglot.traces.target import RecordedTarget
-from wireglot.traces.trace import Attempt, Row, Trace, TraceMessage
+from wireglot_core.traces import bodies
+from wireglot_core.traces.analysis import with_analysis
+from wireglot_core.traces.bodies import is_tangled
+from wireglot_core.traces.target import RecordedTarget
+from wireglot_core.traces.trace import Attempt, Row, Trace, TraceMessage
 
 T = TypeVar("T")
 

@@ -9,13 +9,13 @@ from typing import Any
 from tests.laws.bounded import Row
 from tests.laws.bounded_rows.schemas import SCHEMAS
 from tests.laws.entry_points import answer_of, request_of, schema_of, stream_of, takes_tools
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import NAMES, DialectName, dialect
-from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.request import Request, Tool
-from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
-from wireglot.translate import StreamTranslator, translate_request, translate_response
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import NAMES, DialectName, dialect
+from wireglot_core.ir.content import Message, Part, Text, ToolCall, ToolResult
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
+from wireglot_core.translate import StreamTranslator, translate_request, translate_response
 
 Body = dict[str, Any]
 

@@ -7,18 +7,18 @@ from functools import partial
 from typing import Any
 
 from tests.laws.bounded import Row
-from wireglot.dialects.argument_stream import ArgumentStream, MendedArguments
-from wireglot.dialects.arguments import read_arguments
-from wireglot.dialects.base import Context
-from wireglot.dialects.gemini.partial_args import PartialCall
-from wireglot.dialects.registry import DialectName, dialect, surface
-from wireglot.ir.content import Citation, Text, TokenLogprob, ToolCall
-from wireglot.ir.outcome import Response, Stop
-from wireglot.ir.stop_sequences import StopFilter, cut_response
-from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
-from wireglot.translate import StreamTranslator, translate_request, translate_response
-from wireglot.wire.json import encode
-from wireglot.wire.splice import Outline, splice, without
+from wireglot_core.dialects.argument_stream import ArgumentStream, MendedArguments
+from wireglot_core.dialects.arguments import read_arguments
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.gemini.partial_args import PartialCall
+from wireglot_core.dialects.registry import DialectName, dialect, surface
+from wireglot_core.ir.content import Citation, Text, TokenLogprob, ToolCall
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.stop_sequences import StopFilter, cut_response
+from wireglot_core.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
+from wireglot_core.translate import StreamTranslator, translate_request, translate_response
+from wireglot_core.wire.json import encode
+from wireglot_core.wire.splice import Outline, splice, without
 
 WRITERS = ("anthropic", "openai-chat", "openai-responses", "gemini", "gemini-interactions", "ollama")
 

@@ -13,9 +13,9 @@ from wireglot.cli.import_.draft import places, written
 from wireglot.cli.import_.source import SourceNode, UnreadableSource, read_json5, read_yaml
 from wireglot.stores.records import Document
 from wireglot.stores.transfer import export_lines, import_lines
-from wireglot.traces.file import BadTrace, read_trace, write_trace
-from wireglot.traces.trace import Row as TraceRow
-from wireglot.traces.trace import Trace, TraceFrame, TraceMessage
+from wireglot_core.traces.file import BadTrace, read_trace, write_trace
+from wireglot_core.traces.trace import Row as TraceRow
+from wireglot_core.traces.trace import Trace, TraceFrame, TraceMessage
 
 LITELLM = """
   - model_name: model-{0}

@@ -6,16 +6,16 @@ from typing import Any
 
 from tests.laws.bounded import Row
 from tests.laws.entry_points import hosted
-from wireglot.dialects.base import McpForm
 from wireglot.gateway.hosted.mcp import McpSession
 from wireglot.gateway.hosted.ranking import rank_by_words
 from wireglot.gateway.hosted.tool_search import MAX_QUERY_CHARACTERS
 from wireglot.gateway.hosted.web import _occurs, found_text, page_text
-from wireglot.ir.content import Foreign, Message, Text
-from wireglot.ir.hosted import ListedTool, WebPage, WebSource
-from wireglot.ir.request import HostedTool, McpServer, Request, Tool
-from wireglot.translate import translate_response
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import McpForm
+from wireglot_core.ir.content import Foreign, Message, Text
+from wireglot_core.ir.hosted import ListedTool, WebPage, WebSource
+from wireglot_core.ir.request import HostedTool, McpServer, Request, Tool
+from wireglot_core.translate import translate_response
+from wireglot_core.wire.json import encode
 
 
 def sources(n: int) -> tuple[WebSource, ...]:

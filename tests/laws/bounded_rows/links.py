@@ -8,13 +8,13 @@ from itertools import product
 from typing import Any
 
 from tests.laws.bounded import Row
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
-from wireglot.ir.request import Request, Tool
-from wireglot.traces.again import ask_again
-from wireglot.traces.links import request_links
-from wireglot.traces.target import TraceTarget
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Message, Part, Text, ToolCall, ToolResult
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.traces.again import ask_again
+from wireglot_core.traces.links import request_links
+from wireglot_core.traces.target import TraceTarget
 
 NAMES = ("anthropic", "openai-chat", "openai-responses", "gemini")
 

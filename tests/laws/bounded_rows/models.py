@@ -6,10 +6,10 @@ from tests.laws.bounded import Row
 from wireglot.demo import script
 from wireglot.demo.safety_checks import _RECURSIVE
 from wireglot.demo.tools import _PATH
-from wireglot.ir.content import Text, ToolCall
-from wireglot.ir.leaked_calls import read_calls, read_tagged, recovered
-from wireglot.ir.outcome import Response, Stop
-from wireglot.wire.json import encode_text
+from wireglot_core.ir.content import Text, ToolCall
+from wireglot_core.ir.leaked_calls import read_calls, read_tagged, recovered
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.wire.json import encode_text
 
 BEGIN, SEP, END = "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"
 

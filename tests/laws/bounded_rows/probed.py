@@ -6,13 +6,13 @@ from functools import partial
 
 from tests.laws.bounded import Row
 from tests.laws.entry_points import probed
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Part, Reasoning, Text, ToolCall
-from wireglot.ir.outcome import Stop
-from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
 from wireglot.probe.question import ProbeQuestion
 from wireglot.probe.run import WIRES
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Part, Reasoning, Text, ToolCall
+from wireglot_core.ir.outcome import Stop
+from wireglot_core.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
 
 PARTS: dict[str, tuple[Part, str]] = {
     "text": (Text(""), "w" * 100),

@@ -9,9 +9,9 @@ from wireglot.gateway.trace.growing import _Frames
 from wireglot.gateway.trace.made_trace import Scrubber, clean_events, open_events
 from wireglot.http.copies import MessageCopy, Room
 from wireglot.http.redaction import Redactor
-from wireglot.traces.bodies import MAX_CONTAINERS, is_tangled
-from wireglot.traces.diff import differences, sides
-from wireglot.traces.trace import Link, TracedLoss
+from wireglot_core.traces.bodies import MAX_CONTAINERS, is_tangled
+from wireglot_core.traces.diff import differences, sides
+from wireglot_core.traces.trace import Link, TracedLoss
 
 Body = dict[str, Any]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from tests.laws.bounded import Row
 from tests.tiers import WHOLE
-from wireglot.dialects.schema import SchemaTarget
-from wireglot.dialects.schema.project import _projected
-from wireglot.dialects.schema.targets import RULES
+from wireglot_core.dialects.schema import SchemaTarget
+from wireglot_core.dialects.schema.project import _projected
+from wireglot_core.dialects.schema.targets import RULES
 
 Schema = dict[str, Any]
 

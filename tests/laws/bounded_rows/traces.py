@@ -1,7 +1,7 @@
 """Bodies that are shortened before they are recorded."""
 
 from tests.laws.bounded import Row
-from wireglot.traces.shorten import KEPT_BYTES, shortened
+from wireglot_core.traces.shorten import KEPT_BYTES, shortened
 
 ROWS = [
     Row("escapes before a quote", lambda n: b'["' + b"\\" * 20 * n + b'"]', lambda data: shortened(data, 10)),

@@ -8,13 +8,13 @@ from typing import Any
 from tests.laws.bounded import Row
 from tests.laws.entry_points import PAGE, hosted
 from wireglot.gateway.relay.web_tools import _cited
-from wireglot.ir.content import Citation, Text
-from wireglot.ir.outcome import Response, Stop
 from wireglot.web.backends import HttpSearch, SearchAccount
 from wireglot.web.contract import Query
 from wireglot.web.domains import MAX_RULES, domain_filter, parse_rule
 from wireglot.web.page_text import read_page
-from wireglot.wire.json import encode
+from wireglot_core.ir.content import Citation, Text
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.wire.json import encode
 
 ROWS = [
     Row(

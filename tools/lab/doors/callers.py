@@ -19,7 +19,7 @@ from tools.lab.doors.stage import ADMIN, ANN, BOB, KEYS, METRICS, Stage, staged
 from tools.lab.marking_upstream import MARK, SPEAKERS, mark
 from tools.lab.questions import CLIENTS, question, whole
 from tools.lab.served import keys_table
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.registry import DialectName
 
 _NUMBER: Final = {ANN: 1, BOB: 2}
 _ROUNDS: Final = 4

@@ -17,12 +17,12 @@ from tools.lab.doors.stage import ANN, BOB, KEYS, Stage, staged
 from tools.lab.fuzz_codecs import carrying
 from tools.lab.marking_upstream import mark
 from tools.lab.served import keys_table
-from wireglot.dialects.context import Context
-from wireglot.dialects.envelope import PREFIX
-from wireglot.dialects.registry import DialectName
 from wireglot.gateway.entry.callers import LOCAL, Caller, sealing
 from wireglot.gateway.settings import Secret, ServerSettings
-from wireglot.ir.content import Origin, Signature
+from wireglot_core.dialects.context import Context
+from wireglot_core.dialects.envelope import PREFIX
+from wireglot_core.dialects.registry import DialectName
+from wireglot_core.ir.content import Origin, Signature
 
 _SECRET: Final = "the secret of this gateway, long enough"
 _OLD: Final = "the secret that it had before, long enough"

@@ -14,7 +14,7 @@ from tools.lab.doors.smuggling_vectors import chunk
 from tools.lab.doors.stage import Stage, staged
 from tools.lab.marking_upstream import SPEAKERS, mark
 from tools.lab.questions import CLIENTS, question, whole
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.registry import DialectName
 
 _EVIL: Final = 9999
 _ASKER: Final = 1

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from tools.lab.questions import CLIENTS, question, whole
-from wireglot.dialects.registry import surfaces
 from wireglot.gateway.entry.callers import take_key
 from wireglot.gateway.entry.routes import GET, INSPECTOR_ROUTES, OWN, SECOND_ROOT, NoRoute, Routes
 from wireglot.gateway.errors import RequestError
 from wireglot.http.application import Head
+from wireglot_core.dialects.registry import surfaces
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY")
 _PUBLIC: Final = frozenset({"health", "ready", "stub"})

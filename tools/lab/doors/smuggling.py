@@ -17,7 +17,7 @@ from tools.lab.doors.smuggling_vectors import Pieces, Vector, chunk, vectors
 from tools.lab.doors.stage import Stage, staged
 from tools.lab.marking_upstream import MARK, mark
 from tools.lab.questions import CLIENTS, question, whole
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.registry import DialectName
 
 _FRONT: Final = 1
 _HIDDEN: Final = 2

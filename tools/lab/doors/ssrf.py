@@ -17,7 +17,7 @@ from tools.lab.doors.stage import ANN, KEYS, Stage, staged
 from tools.lab.marking_upstream import PROVIDER_KEY, SPEAKERS, Seen, mark
 from tools.lab.questions import CLIENTS, question, whole
 from tools.lab.served import keys_table
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.registry import DialectName
 
 _KEY: Final = KEYS[ANN]
 _PROXIES: Final = {

@@ -24,7 +24,7 @@ from tools.lab.doors.stage import AT_ONCE, Canary
 from tools.lab.marking_upstream import PROVIDER_KEY, SPEAKERS, MarkingUpstream, mark, provider_table
 from tools.lab.questions import CLIENTS, question, whole
 from tools.lab.served import Served
-from wireglot.dialects.registry import DialectName
+from wireglot_core.dialects.registry import DialectName
 
 _DAY: Final = datetime.timedelta(days=1)
 _WELL: Final = "well"

@@ -1,14 +1,14 @@
 """The dialect: eight functions for documents and streams, and what it is over HTTP.
 
 Acme differs from OpenAI's Chat in words alone: each function asks Chat's and renames. A dialect that differs
-in more parses into `wireglot.ir` itself, as those in `wireglot.dialects` do.
+in more parses into `wireglot_core.ir` itself, as those in `wireglot_core.dialects` do.
 """
 
 from collections.abc import Iterable
 from typing import Any
 
 from acme_wireglot.words import renamed, renamed_frames
-from wireglot.dialects.base import (
+from wireglot_core.dialects.base import (
     AnswerGlance,
     Body,
     ClientSide,
@@ -23,14 +23,14 @@ from wireglot.dialects.base import (
     Tap,
     UpstreamSide,
 )
-from wireglot.dialects.body import whole_number
-from wireglot.dialects.registry import dialect
-from wireglot.ir.errors import ApiError, UpstreamFault
-from wireglot.ir.outcome import Response
-from wireglot.ir.request import Request
-from wireglot.ir.stream import Event
-from wireglot.wire.json import decode, encode
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.dialects.body import whole_number
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.errors import ApiError, UpstreamFault
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import Event
+from wireglot_core.wire.json import decode, encode
+from wireglot_core.wire.sse import SseDecoder
 
 CHAT = dialect("openai-chat")
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from wireglot.wire.json import BadJson, decode, encode
-from wireglot.wire.sse import Frame
+from wireglot_core.wire.json import BadJson, decode, encode
+from wireglot_core.wire.sse import Frame
 
 _CHAT = {"engine": "model", "talk": "messages", "replies": "choices"}
 _BOTH = {**_CHAT, **{chat: acme for acme, chat in _CHAT.items()}}

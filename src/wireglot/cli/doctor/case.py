@@ -21,10 +21,10 @@ from wireglot.gateway.observe.running import RunningGateway, find_running
 from wireglot.gateway.relay.key_checks import ProviderAnswer, is_asked
 from wireglot.gateway.settings import Provider, Settings
 from wireglot.http.redaction import Redactor
-from wireglot.providers import spec as catalog
 from wireglot.stores import StoreDown, StoreUnusable
 from wireglot.stores.open import sqlite_path
 from wireglot.stores.sqlite.engine import FileLook, look_at_file
+from wireglot_core.providers import spec as catalog
 
 
 class DoctorCase:

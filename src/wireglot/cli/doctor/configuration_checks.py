@@ -20,7 +20,6 @@ from wireglot.cli.doctor.case import DoctorCase, DoctorFinding, note, ok, proble
 from wireglot.cli.process_setup import DEBUGGABLE
 from wireglot.cli.run.launch import KEY
 from wireglot.cli.terminal import count
-from wireglot.extras import install_hint
 from wireglot.gateway.config import read
 from wireglot.gateway.config.environment import CONFIG_FILE, CONFIG_VARIABLE, config_dir, data_dir, variables
 from wireglot.gateway.config.kept_keys import kept_file
@@ -30,7 +29,8 @@ from wireglot.gateway.settings import Secret, ServerSettings, Settings
 from wireglot.stores import StoreUnusable
 from wireglot.stores.open import sqlite_path
 from wireglot.stores.sqlite.file import require_version, sqlite_version
-from wireglot.wire.scan import IS_NATIVE
+from wireglot_core.extras import install_hint
+from wireglot_core.wire.scan import IS_NATIVE
 
 _REPORTED_ELSEWHERE: Final = re.compile(
     r"provider \S+ is (?:on|off):|only the embedded demo|no provider is on"

@@ -18,11 +18,11 @@ from typing import Final
 from wireglot import __version__
 from wireglot.cli.doctor.case import DoctorCase, DoctorFinding, note, ok, problem, warning
 from wireglot.cli.terminal import count
-from wireglot.extras import install_hint, upgrade_hint
 from wireglot.gateway.observe.running import RunningGateway, left_over
 from wireglot.gateway.settings import Secret
 from wireglot.stores import StoreDown, StoreUnusable, open_counters
 from wireglot.stores.open import sqlite_path
+from wireglot_core.extras import install_hint, upgrade_hint
 
 _COMFORTABLE_BYTES: Final = 512 * 2**20
 _MIB: Final = 2**20

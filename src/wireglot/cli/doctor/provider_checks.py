@@ -17,7 +17,6 @@ from wireglot.cli.doctor.case import DoctorCase, DoctorFinding, note, ok, proble
 from wireglot.cli.run.clients import CLIENTS
 from wireglot.cli.terminal import count
 from wireglot.cli.trust import trust_command
-from wireglot.extras import upgrade_hint
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
 from wireglot.gateway.config.keys import MONEY
 from wireglot.gateway.config.prices import price_ages, stale_prices
@@ -31,6 +30,7 @@ from wireglot.http.client.client import HttpTransport
 from wireglot.logins.web import Unreachable, ask
 from wireglot.web.backends import FORMS, HttpSearch
 from wireglot.web.contract import Hit, Query, WebFailed
+from wireglot_core.extras import upgrade_hint
 
 _SAMPLE: Final = "kimi/kimi-k3"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Any, Literal
 
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 MODELS = {
     "anthropic": "claude-sonnet-4-5",

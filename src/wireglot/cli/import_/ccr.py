@@ -23,8 +23,8 @@ from wireglot.cli.import_.endpoints import NoAddress, Secrets, key_name, place_o
 from wireglot.cli.import_.source import NotCarried, NotKnownHere, SourceNode, UnreadableSource, kind
 from wireglot.cli.terminal import one_line
 from wireglot.gateway.config.urls import is_loopback, proxy_fault
-from wireglot.ir.request import EFFORTS
-from wireglot.providers import spec as catalog
+from wireglot_core.ir.request import EFFORTS
+from wireglot_core.providers import spec as catalog
 
 _VARIABLE: Final = re.compile(r"\$\{([^}$]+)\}|\$([A-Z_][A-Z0-9_]*)")
 _SENDABLE: Final = re.compile(r"[\x21-\x7e]+")

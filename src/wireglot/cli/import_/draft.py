@@ -18,7 +18,7 @@ import tomlkit
 from wireglot.cli.import_.endpoints import Secrets
 from wireglot.cli.import_.source import SourceNode
 from wireglot.cli.terminal import count, one_line
-from wireglot.providers import spec as catalog
+from wireglot_core.providers import spec as catalog
 
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _TAKEN: Final = frozenset({"discover", "demo"})

@@ -11,8 +11,8 @@ import msgspec
 
 from wireglot.gateway.config.problems import shown
 from wireglot.gateway.config.urls import is_local, is_loopback, split
-from wireglot.providers import spec as catalog
-from wireglot.providers.spec import ProviderSpec
+from wireglot_core.providers import spec as catalog
+from wireglot_core.providers.spec import ProviderSpec
 
 _HOST: Final = re.compile(r"[A-Za-z0-9.:_-]+")
 _SLASHES: Final = r"((?<!/)/++)?$"

@@ -13,8 +13,8 @@ from wireglot.cli.import_.endpoints import Secrets
 from wireglot.cli.import_.litellm_entries import Deployment, Entries, variable_of
 from wireglot.cli.import_.source import SourceNode, UnreadableSource, kind
 from wireglot.cli.terminal import one_line
-from wireglot.extras import install_hint
-from wireglot.wire.wildcards import caught
+from wireglot_core.extras import install_hint
+from wireglot_core.wire.wildcards import caught
 
 _GENERIC: Final = "*"
 _SPREAD: Final = (

@@ -23,7 +23,7 @@ from wireglot.cli.import_.endpoints import (
 from wireglot.cli.import_.source import NotCarried, NotKnownHere, SourceNode, kind
 from wireglot.cli.terminal import one_line
 from wireglot.gateway.config.providers import may_be_set
-from wireglot.providers import spec as catalog
+from wireglot_core.providers import spec as catalog
 
 _VARIABLE: Final = "os.environ/"
 _TEMPLATE: Final = re.compile(r"\$\{\w{1,200}\}", re.ASCII)

@@ -53,7 +53,7 @@ from wireglot.gateway.pages.models import listed, models
 from wireglot.gateway.relay.key_checks import ProviderAnswer, is_asked
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.targets.routing import Target, Unroutable, named_targets, route
-from wireglot.providers import spec as catalog
+from wireglot_core.providers import spec as catalog
 
 DEMO: Final = "demo"
 DEMO_MODEL: Final = "demo/demo"

@@ -17,7 +17,7 @@ from wireglot.cli.run.pointing import Client
 from wireglot.cli.terminal import Unusable, complain, one_line
 from wireglot.gateway.pages.models import models
 from wireglot.gateway.settings import Settings
-from wireglot.providers import spec as catalog
+from wireglot_core.providers import spec as catalog
 
 _DEMO_MODEL: Final = "demo/demo"
 _GIVEN_UP: Final = "no selection"

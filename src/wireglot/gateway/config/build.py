@@ -39,7 +39,7 @@ from wireglot.gateway.config.urls import base_url
 from wireglot.gateway.config.web import read_fetch, read_mcp, read_search
 from wireglot.gateway.setting_tables import ManagedSettings, TelemetrySettings
 from wireglot.gateway.settings import Provider, Secret, Settings
-from wireglot.plugins import load_dialects
+from wireglot_core.plugins import load_dialects
 
 _ONLY_DEMO: Final = (
     "only the embedded demo provider is on: no wireglot.toml, no provider's key in the environment"

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from wireglot.extras import install_hint
 from wireglot.gateway.config.environment import data_dir
 from wireglot.gateway.settings import Secret
+from wireglot_core.extras import install_hint
 
 try:
     import fcntl

@@ -15,8 +15,8 @@ from wireglot.gateway.config.problems import Problems, key_path, kind, meant, sh
 from wireglot.gateway.config.table import Setting, Table, declared
 from wireglot.gateway.setting_tables import ManagedSettings, SafeguardSettings
 from wireglot.gateway.settings import ClientKey, Group
-from wireglot.providers.prices import micro
 from wireglot.stores.records import MICRO, KeyQuotas
+from wireglot_core.providers.prices import micro
 
 _EXPECTED: Final = '"sha256:" and the 64 hex digits of the key\'s SHA-256'
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@ -]{0,63}")

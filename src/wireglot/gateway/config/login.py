@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from wireglot.extras import install_hint
 from wireglot.gateway.config.problems import kind, meant, one_of, shown
 from wireglot.gateway.config.references import References
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.config.urls import is_loopback, split
 from wireglot.gateway.settings import Approval, Group, LoginSettings, Secret, ServerSettings
+from wireglot_core.extras import install_hint
 
 # Characters of the notice on the sign-in page.
 MAX_NOTICE: Final = 500

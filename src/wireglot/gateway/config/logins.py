@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple, assert_never, get_args
 
 import msgspec
 
-from wireglot.extras import install_hint
 from wireglot.gateway.config import read
 from wireglot.gateway.config.problems import kind, one_of, shown
 from wireglot.gateway.config.provider_table import LoginTable
@@ -28,7 +27,8 @@ from wireglot.logins.login import (
     kind_of,
     needs_extra,
 )
-from wireglot.providers.spec import ProviderSpec
+from wireglot_core.extras import install_hint
+from wireglot_core.providers.spec import ProviderSpec
 
 _FIELDS: Final[dict[LoginKind, frozenset[str]]] = {
     "google": frozenset({"key_file", "scope"}),

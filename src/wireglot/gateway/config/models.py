@@ -10,10 +10,10 @@ import msgspec
 from wireglot.gateway.config.problems import Problems, key_path, kind, meant, shown
 from wireglot.gateway.config.table import Misfit, Table, declared, fitted
 from wireglot.gateway.settings import Provider, Rule
-from wireglot.ir.purpose import PURPOSES
-from wireglot.ir.request import EFFORTS
-from wireglot.providers import spec as catalog
-from wireglot.wire.wildcards import caught
+from wireglot_core.ir.purpose import PURPOSES
+from wireglot_core.ir.request import EFFORTS
+from wireglot_core.providers import spec as catalog
+from wireglot_core.wire.wildcards import caught
 
 _FORMS: Final = '"provider/model", a list of them, or tables { to = ... }'
 

@@ -12,10 +12,10 @@ from msgspec import NODEFAULT
 from wireglot.gateway.config.problems import Problems, key_path, kind, shown
 from wireglot.gateway.config.table import Table, declared
 from wireglot.gateway.settings import Settings
-from wireglot.providers.list_price import Price, Rates, Tier
-from wireglot.providers.prices import PriceRule, list_price, micro, price_of, why_unpriced
-from wireglot.providers.spec import ProviderSpec
 from wireglot.stores.records import MICRO
+from wireglot_core.providers.list_price import Price, Rates, Tier
+from wireglot_core.providers.prices import PriceRule, list_price, micro, price_of, why_unpriced
+from wireglot_core.providers.spec import ProviderSpec
 
 _EXPECTED: Final = "a price for a million tokens"
 

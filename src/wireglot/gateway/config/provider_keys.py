@@ -10,8 +10,8 @@ import msgspec
 
 from wireglot.gateway.config.kept_keys import kept_file, kept_places, read_kept
 from wireglot.gateway.settings import Provider, Settings
-from wireglot.providers import spec as catalog
-from wireglot.providers.spec import ProviderSpec
+from wireglot_core.providers import spec as catalog
+from wireglot_core.providers.spec import ProviderSpec
 
 KeyState = Literal["environment", "file", "keyring", "configuration", "login", "unneeded", "missing"]
 """environment: a variable. file, keyring: it was kept there. configuration: `wireglot.toml` contains it or

@@ -9,7 +9,7 @@ from msgspec import Struct
 from wireglot.gateway.process_limits import setting
 from wireglot.gateway.settings import Secret
 from wireglot.logins.login import LoginKind
-from wireglot.providers.spec import Auth, Streams
+from wireglot_core.providers.spec import Auth, Streams
 
 _ENTRY: Final = "the entry's"
 

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from wireglot.dialects.registry import surface, surfaces
 from wireglot.gateway.config.logins import Surroundings, format_login, read_login
 from wireglot.gateway.config.problems import Problems, key_path, kind, one_of, shown
 from wireglot.gateway.config.provider_table import ProvidersTable, ProviderTable
@@ -17,10 +16,11 @@ from wireglot.gateway.config.table import Table, declared
 from wireglot.gateway.config.urls import base_url, is_local, proxy_fault, split
 from wireglot.gateway.settings import Credential, Provider, Secret
 from wireglot.http.retry import RetryPolicy
-from wireglot.providers import spec as catalog
-from wireglot.providers.endpoints import variables_of
-from wireglot.providers.limits import Limits, spelled_out
-from wireglot.providers.spec import ModelSpec, ProviderSpec
+from wireglot_core.dialects.registry import surface, surfaces
+from wireglot_core.providers import spec as catalog
+from wireglot_core.providers.endpoints import variables_of
+from wireglot_core.providers.limits import Limits, spelled_out
+from wireglot_core.providers.spec import ModelSpec, ProviderSpec
 
 SENDABLE: Final = re.compile(r"[\x21-\x7e]+")
 

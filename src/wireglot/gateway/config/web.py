@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Final
 
-from wireglot.extras import install_hint
 from wireglot.gateway.config.problems import Problems, kind, one_of, shown
 from wireglot.gateway.config.providers import SENDABLE, read_proxy
 from wireglot.gateway.config.references import References
@@ -17,6 +16,7 @@ from wireglot.web.backends import FORMS
 from wireglot.web.domains import bad_rules
 from wireglot.web.guard import parse_private_host
 from wireglot.web.server_hosts import parse_server_host
+from wireglot_core.extras import install_hint
 
 _DOMAINS: Final = "domains like example.com or example.com/docs, without a scheme"
 _LISTED_IN: Final = "USD"

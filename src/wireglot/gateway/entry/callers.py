@@ -14,14 +14,14 @@ from urllib.parse import unquote
 
 import msgspec
 
-from wireglot.dialects.registry import COMMON, surface, surfaces
 from wireglot.gateway.entry.routes import Asked, query_value
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import ClientKey, Secret, ServerSettings, Settings
 from wireglot.http.application import Head
-from wireglot.ir.errors import MODEL_DENIED
 from wireglot.stores.records import KeyRow
-from wireglot.wire.wildcards import caught
+from wireglot_core.dialects.registry import COMMON, surface, surfaces
+from wireglot_core.ir.errors import MODEL_DENIED
+from wireglot_core.wire.wildcards import caught
 
 _FAILURES_SECONDS = 60.0
 # Addresses whose failed attempts are counted at once.

@@ -10,12 +10,12 @@ from urllib.parse import parse_qs, unquote
 import msgspec
 
 from wireglot import __version__
-from wireglot.dialects.base import Operation as DialectOperation
-from wireglot.dialects.base import Probe, RouteMatch, Surface
-from wireglot.dialects.paths import Paths, ids_in
-from wireglot.dialects.registry import COMMON
 from wireglot.gateway.errors import RequestError
 from wireglot.http.application import Head
+from wireglot_core.dialects.base import Operation as DialectOperation
+from wireglot_core.dialects.base import Probe, RouteMatch, Surface
+from wireglot_core.dialects.paths import Paths, ids_in
+from wireglot_core.dialects.registry import COMMON
 
 
 class OwnRoute(msgspec.Struct, frozen=True):

@@ -14,19 +14,19 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from wireglot.dialects.base import HostedForm
 from wireglot.gateway.hosted.runner import called_name, failed, function_name, result_parts
 from wireglot.gateway.hosted.tool_search import found_tools_text, key_of
 from wireglot.gateway.hosted.web import SourceSealer, found_text, page_text
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
-from wireglot.ir.hosted import RUN_HERE, SHOWN, HostedResult, RanCall
-from wireglot.ir.loss import Loss
-from wireglot.ir.request import Tool
 from wireglot.stores.seal import Sealer
-from wireglot.wire.json import encode_text
-from wireglot.wire.search import holds_rare
+from wireglot_core.dialects.base import HostedForm
+from wireglot_core.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
+from wireglot_core.ir.hosted import RUN_HERE, SHOWN, HostedResult, RanCall
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.request import Tool
+from wireglot_core.wire.json import encode_text
+from wireglot_core.wire.search import holds_rare
 
 _OWN_ID: Final = re.compile(f"(?:{RUN_HERE}|{SHOWN})[0-9a-f]{{22}}")
 _TITLES: Final = "titles and addresses of what was found; only its vendor can read the rest"

@@ -17,7 +17,6 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from wireglot.dialects.base import answer_located
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.hosted.rounds import OneAnswer, Round, RoundReply, cited
 from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, Offered, function_name, result_parts
@@ -28,15 +27,24 @@ from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Reply
-from wireglot.ir.content import Foreign, Message, Origin, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.hosted import RUN_AT, RUN_HERE, HostedCall, HostedResult, RanCall, continued, without_calls
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response, Usage, added
-from wireglot.ir.request import HostedTool, Request, Tool, ToolChoice, tool_name
-from wireglot.ir.stream import Event, Finish, PartStart
-from wireglot.translate import plan
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import answer_located
+from wireglot_core.ir.content import Foreign, Message, Origin, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.hosted import (
+    RUN_AT,
+    RUN_HERE,
+    HostedCall,
+    HostedResult,
+    RanCall,
+    continued,
+    without_calls,
+)
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response, Usage, added
+from wireglot_core.ir.request import HostedTool, Request, Tool, ToolChoice, tool_name
+from wireglot_core.ir.stream import Event, Finish, PartStart
+from wireglot_core.translate import plan
+from wireglot_core.wire.json import encode
 
 OPERATION: Final = "tool_round"
 """The operation of the second and later rounds, in the log, the ledger and the traces."""

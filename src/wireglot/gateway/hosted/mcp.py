@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from wireglot.dialects.base import McpForm
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.hosted.runner import (
     MAX_RESULT_CHARACTERS,
@@ -26,12 +25,13 @@ from wireglot.gateway.hosted.runner import (
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.settings import Settings
-from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
-from wireglot.ir.hosted import Approval, HostedCall, HostedResult, ListedTool, RanCall, ToolListing
-from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.web.contract import WebFailed
 from wireglot.web.server_hosts import ServerHosts
-from wireglot.wire.json import encode_text
+from wireglot_core.dialects.base import McpForm
+from wireglot_core.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
+from wireglot_core.ir.hosted import Approval, HostedCall, HostedResult, ListedTool, RanCall, ToolListing
+from wireglot_core.ir.request import HostedTool, Request, Tool
+from wireglot_core.wire.json import encode_text
 
 if TYPE_CHECKING:
     from wireglot.gateway.hosted.mcp_connection import McpConnection

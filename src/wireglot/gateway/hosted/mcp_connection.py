@@ -22,11 +22,11 @@ from wireglot import __version__
 from wireglot.gateway.settings import McpSettings
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault
-from wireglot.ir.content import Media
-from wireglot.ir.hosted import HostedResult, ListedTool
-from wireglot.ir.request import McpServer
 from wireglot.web.contract import WebFailed
 from wireglot.web.server_hosts import ServerHosts
+from wireglot_core.ir.content import Media
+from wireglot_core.ir.hosted import HostedResult, ListedTool
+from wireglot_core.ir.request import McpServer
 
 T = TypeVar("T")
 _CLOSE_SECONDS: Final = 5.0

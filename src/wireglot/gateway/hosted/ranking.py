@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from wireglot.ir.request import Tool
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.ir.request import Tool
+from wireglot_core.wire.json import BadJson, decode, encode
 
 # Tools that one search for tools finds.
 MAX_HITS: Final = 5

@@ -13,18 +13,18 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import Context, Dialect, Rendered, StreamWriter
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.ending import KeepsAll
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.content import Citation, Extra, Text, ToolCall
-from wireglot.ir.errors import ApiError
-from wireglot.ir.hosted import WebSource
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response, Usage
-from wireglot.ir.request import Request
-from wireglot.ir.stream import (
+from wireglot_core.dialects.base import Context, Dialect, Rendered, StreamWriter
+from wireglot_core.ir.content import Citation, Extra, Text, ToolCall
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.hosted import WebSource
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response, Usage
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import (
     Delta,
     Event,
     Failure,

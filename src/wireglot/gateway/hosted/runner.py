@@ -11,13 +11,13 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from wireglot.dialects.argument_stream import ArgumentStream
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
-from wireglot.ir.content import Media, ResultPart, Text, ToolCall
-from wireglot.ir.hosted import HostedCall, HostedError, HostedResult, RanCall, ToolListing
-from wireglot.ir.request import HostedTool, Request, Tool
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.dialects.argument_stream import ArgumentStream
+from wireglot_core.ir.content import Media, ResultPart, Text, ToolCall
+from wireglot_core.ir.hosted import HostedCall, HostedError, HostedResult, RanCall, ToolListing
+from wireglot_core.ir.request import HostedTool, Request, Tool
+from wireglot_core.wire.json import BadJson, decode
 
 MAX_RESULT_CHARACTERS: Final = 100_000
 """Characters of one result of a hosted tool that are sent to a model."""

@@ -7,7 +7,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from wireglot.dialects.base import HostedForm
 from wireglot.gateway.hosted.ranking import (
     MAX_HITS,
     BadPattern,
@@ -19,9 +18,10 @@ from wireglot.gateway.hosted.runner import Offered, arguments_of, failed
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.settings import Settings
-from wireglot.ir.content import Foreign, Message, ToolCall, ToolResult
-from wireglot.ir.hosted import HostedCall, HostedResult
-from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, tool_name
+from wireglot_core.dialects.base import HostedForm
+from wireglot_core.ir.content import Foreign, Message, ToolCall, ToolResult
+from wireglot_core.ir.hosted import HostedCall, HostedResult
+from wireglot_core.ir.request import AnyTool, HostedTool, Request, Tool, tool_name
 
 # Characters of a pattern in a search for tools.
 MAX_PATTERN_CHARACTERS: Final = 200

@@ -13,13 +13,13 @@ from wireglot.gateway.errors import invalid_value
 from wireglot.gateway.hosted.runner import MAX_RESULT_CHARACTERS, HostedRunner, Offered, arguments_of, failed
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
-from wireglot.ir.content import Message, Text, ToolCall, ToolResult
-from wireglot.ir.hosted import HostedCall, HostedResult, WebPage, WebSource
-from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.stores.seal import Sealer, Unreadable
 from wireglot.web.contract import Fetch, Query, WebFailed, WebSearch
 from wireglot.web.domains import MAX_RULE_CHARACTERS, MAX_RULES
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.ir.content import Message, Text, ToolCall, ToolResult
+from wireglot_core.ir.hosted import HostedCall, HostedResult, WebPage, WebSource
+from wireglot_core.ir.request import HostedTool, Request, Tool
+from wireglot_core.wire.json import BadJson, decode, encode
 
 # Characters of a URL that a model may fetch.
 _MAX_URL_CHARACTERS: Final = 2000

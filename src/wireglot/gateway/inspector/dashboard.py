@@ -31,13 +31,13 @@ from wireglot.gateway.targets.health import Health
 from wireglot.gateway.trace.export import as_text
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted
-from wireglot.ir.grades import GRADES, Grade
-from wireglot.ir.usage import KINDS
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Ledger
 from wireglot.stores.memory.engine import MemoryLedger
 from wireglot.stores.records import MICRO, Grouping, Outcome, UsageQuery, UsageRow, UsageTotal, added
-from wireglot.traces.trace import Row, State, Tokens
+from wireglot_core.ir.grades import GRADES, Grade
+from wireglot_core.ir.usage import KINDS
+from wireglot_core.traces.trace import Row, State, Tokens
 
 By = Literal["model", "provider", "key", "group", "client", "agent"]
 BY: Final[dict[By, Grouping]] = {

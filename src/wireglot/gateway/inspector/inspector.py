@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 import msgspec
 
 from wireglot import __version__
-from wireglot.dialects.registry import COMMON
 from wireglot.gateway.config.edit import ConfigSource
 from wireglot.gateway.entry.callers import ADMIN, LOCAL, Gatekeeper
 from wireglot.gateway.entry.guard import check_body_form
@@ -52,6 +51,7 @@ from wireglot.gateway.trace.peers import PeerCommand
 from wireglot.gateway.trace.traces import Traces
 from wireglot.http.application import Head, Headers
 from wireglot.stores import StoreDown
+from wireglot_core.dialects.registry import COMMON
 
 INDEX: Final = "index.html"
 _TYPES: Final = {

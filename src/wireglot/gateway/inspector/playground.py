@@ -8,20 +8,20 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, UnknownDialect, dialect, dialect_name, names
 from wireglot.gateway.errors import invalid_value
 from wireglot.gateway.process_limits import KIB, MIB
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.trace.search import Limiter
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.loss import Loss, worst_first
-from wireglot.ir.stream import Failure
-from wireglot.traces.pointer import pointer_of
-from wireglot.translate import StreamTranslator, translate_request, translate_response
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import DialectName, UnknownDialect, dialect, dialect_name, names
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.loss import Loss, worst_first
+from wireglot_core.ir.stream import Failure
+from wireglot_core.traces.pointer import pointer_of
+from wireglot_core.translate import StreamTranslator, translate_request, translate_response
+from wireglot_core.wire.json import BadJson, decode, encode
 
 Kind = Literal["request", "answer", "stream"]
 KINDS: Final[tuple[Kind, ...]] = ("request", "answer", "stream")

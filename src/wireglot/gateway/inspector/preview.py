@@ -9,7 +9,6 @@ from typing import Any, Final
 import msgspec
 
 from wireglot import __version__
-from wireglot.dialects.registry import COMMON, surface
 from wireglot.gateway.config.prices import known_price
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.guard import new_request_id
@@ -37,11 +36,12 @@ from wireglot.gateway.trace.search import Limiter
 from wireglot.http.account import ByteAccount, MemoryLease
 from wireglot.http.copies import Room
 from wireglot.http.redaction import Redactor
-from wireglot.ir.outcome import Usage
-from wireglot.providers import spec as catalog
-from wireglot.providers.prices import cost
-from wireglot.traces.analysis import with_analysis
-from wireglot.traces.trace import Trace
+from wireglot_core.dialects.registry import COMMON, surface
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.providers import spec as catalog
+from wireglot_core.providers.prices import cost
+from wireglot_core.traces.analysis import with_analysis
+from wireglot_core.traces.trace import Trace
 
 _OUTPUT_UNSAID: Final = 128 * 1024
 # Bytes of a request that is previewed.

@@ -8,8 +8,6 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import COMMON, dialect, dialect_name, names, surface
 from wireglot.gateway.config.providers import DEMO
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError, invalid_value, with_request_errors
@@ -22,11 +20,13 @@ from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import Rule, Settings
 from wireglot.gateway.trace.traces import Traces
 from wireglot.http.application import Head, Reply
-from wireglot.ir.content import Message, Text
-from wireglot.ir.request import Request, Tool
-from wireglot.traces.trace import Trace
-from wireglot.translate import translate_request
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import COMMON, dialect, dialect_name, names, surface
+from wireglot_core.ir.content import Message, Text
+from wireglot_core.ir.request import Request, Tool
+from wireglot_core.traces.trace import Trace
+from wireglot_core.translate import translate_request
+from wireglot_core.wire.json import BadJson, decode, encode
 
 
 def text_field(fields: dict[str, Any], name: str, most: int) -> str:

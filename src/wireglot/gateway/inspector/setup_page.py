@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 import msgspec
 
 from wireglot import __version__
-from wireglot.dialects.registry import COMMON
 from wireglot.gateway.config.provider_keys import provider_keys
 from wireglot.gateway.config.providers import DEMO, format_keys
 from wireglot.gateway.inspector.access import is_behind_tls
@@ -18,8 +17,9 @@ from wireglot.gateway.pages.models import models, permitted
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import Provider, Settings
-from wireglot.providers import spec as catalog
-from wireglot.providers.spec import ProviderSpec
+from wireglot_core.dialects.registry import COMMON
+from wireglot_core.providers import spec as catalog
+from wireglot_core.providers.spec import ProviderSpec
 
 KEY: Final = "{key}"
 URL: Final = "{url}"

@@ -22,7 +22,7 @@ from wireglot.gateway.login.tokens import Person, SignInRefused
 from wireglot.gateway.settings import LoginSettings
 from wireglot.http.application import Headers
 from wireglot.http.transport import Outbound, Timeouts, Transport, TransportFault
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.wire.json import BadJson, decode
 
 if TYPE_CHECKING:
     from jwt import PyJWK

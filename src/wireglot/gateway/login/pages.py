@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from wireglot.dialects.registry import COMMON
 from wireglot.gateway.config.keys import NAME_EXPECTED, is_name
 from wireglot.gateway.entry.callers import LOCAL, Caller, Gatekeeper
 from wireglot.gateway.entry.guard import check_origin, host_name, is_forwarded, is_loopback
@@ -45,6 +44,7 @@ from wireglot.gateway.state.state import State
 from wireglot.http.application import Head, Headers
 from wireglot.http.transport import Transport
 from wireglot.stores import StoreDown
+from wireglot_core.dialects.registry import COMMON
 
 # Bytes of a form of the sign-in pages.
 MAX_BODY_BYTES: Final = 16 * KIB

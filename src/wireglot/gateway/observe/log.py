@@ -27,11 +27,11 @@ import msgspec
 
 from wireglot.gateway.observe.record import Record
 from wireglot.http.redaction import Redactor
-from wireglot.ir.errors import legible
-from wireglot.ir.loss import Loss, sum_of, worst_first
-from wireglot.ir.outcome import Usage
-from wireglot.ir.usage import KINDS
-from wireglot.wire.json import repair_text
+from wireglot_core.ir.errors import legible
+from wireglot_core.ir.loss import Loss, sum_of, worst_first
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.ir.usage import KINDS
+from wireglot_core.wire.json import repair_text
 
 Level = Literal["debug", "info", "warn", "error"]
 

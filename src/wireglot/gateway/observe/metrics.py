@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal
 
 from wireglot.gateway.observe.record import Record
-from wireglot.ir.stream import FLAWS
-from wireglot.ir.usage import KINDS
 from wireglot.stores.records import MICRO
+from wireglot_core.ir.stream import FLAWS
+from wireglot_core.ir.usage import KINDS
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 # Models with series of their own in the metrics; the rest is `other`.

@@ -8,11 +8,11 @@ from typing import Literal
 
 import msgspec
 
-from wireglot.ir.errors import ApiError
-from wireglot.ir.loss import Loss, grouped
-from wireglot.ir.outcome import Usage, added
-from wireglot.ir.purpose import NO_FACTS, RequestFacts
-from wireglot.ir.usage import kinds_of
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.loss import Loss, grouped
+from wireglot_core.ir.outcome import Usage, added
+from wireglot_core.ir.purpose import NO_FACTS, RequestFacts
+from wireglot_core.ir.usage import kinds_of
 
 Outcome = Literal["ok", "error", "client_abort", "gateway_abort"]
 UsageSource = Literal["provider", "partial", "estimated", "none"]

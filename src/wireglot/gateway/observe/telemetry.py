@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from wireglot import __version__
-from wireglot.dialects.registry import surface
-from wireglot.extras import install_hint
 from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 from wireglot.gateway.observe.log import MODEL_MAX, Cleaner, features_of
 from wireglot.gateway.observe.metrics import ModelNames
 from wireglot.gateway.observe.record import Record
 from wireglot.http.redaction import Redactor
-from wireglot.ir.outcome import Usage
-from wireglot.ir.usage import KINDS, kinds_of
-from wireglot.providers.spec import names, provider
+from wireglot_core.dialects.registry import surface
+from wireglot_core.extras import install_hint
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.ir.usage import KINDS, kinds_of
+from wireglot_core.providers.spec import names, provider
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from wireglot.dialects.base import Counts, Surface
-from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import with_request_errors
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.relay import Relay
@@ -15,16 +13,18 @@ from wireglot.gateway.request.headers import ESTIMATE, JSON
 from wireglot.gateway.request.token_weight import Estimator
 from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.targets.routing import Target
-from wireglot.http import failures
 from wireglot.http.application import Headers
-from wireglot.http.failures import AttemptFailed
-from wireglot.ir.errors import UpstreamFault
-from wireglot.ir.outcome import Usage
-from wireglot.ir.request import Request
-from wireglot.providers.spec import names
-from wireglot.translate import plan
-from wireglot.wire.json import BadJson, decode, encode
-from wireglot.wire.splice import splice
+from wireglot_core.dialects.base import Counts, Surface
+from wireglot_core.dialects.registry import surface
+from wireglot_core.ir import failures
+from wireglot_core.ir.errors import UpstreamFault
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.ir.request import Request
+from wireglot_core.providers.spec import names
+from wireglot_core.translate import plan
+from wireglot_core.wire.json import BadJson, decode, encode
+from wireglot_core.wire.splice import splice
 
 _PATIENCE_SECONDS = 15.0
 """An estimate is better than a client that waits."""

@@ -8,7 +8,6 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.base import Probe
 from wireglot.gateway.entry.gates import Gates
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.observe.metrics import CONTENT_TYPE
@@ -16,7 +15,8 @@ from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.request.headers import JSON
 from wireglot.gateway.targets.health import Health
 from wireglot.http.application import Head, Reply
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Probe
+from wireglot_core.wire.json import encode
 
 _ROUTES_SHOWN: Final = 200
 _METRICS: Final = ("content-type", CONTENT_TYPE)

@@ -11,8 +11,6 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from wireglot.dialects.base import CONFIRM, ListedModel, Surface, UpstreamModel, read_list
-from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import may_ask
 from wireglot.gateway.errors import RequestError, refusal
 from wireglot.gateway.relay.context_sizes import ContextSizes
@@ -23,11 +21,13 @@ from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.settings import ClientKey, Credential, Provider, Settings
 from wireglot.gateway.targets.context_size import context_dialect
 from wireglot.gateway.targets.routing import Unroutable, route
-from wireglot.http.failures import AttemptFailed
 from wireglot.http.transport import Timeouts, Transport, TransportFault
-from wireglot.ir.errors import ClientFault
-from wireglot.providers.spec import ModelSpec
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.dialects.base import CONFIRM, ListedModel, Surface, UpstreamModel, read_list
+from wireglot_core.dialects.registry import surface
+from wireglot_core.ir.errors import ClientFault
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.providers.spec import ModelSpec
+from wireglot_core.wire.json import BadJson, decode
 
 FRESH_SECONDS: Final = 60.0
 """A list younger than this is not requested again. Users who load a local model look for it at once."""

@@ -14,7 +14,7 @@ from wireglot.gateway.request.worker_thread import LARGE_BYTES, run_in_thread
 from wireglot.gateway.setting_tables import TelemetrySettings
 from wireglot.http.application import Head, Headers, Reply
 from wireglot.http.transport import Outbound, Timeouts, Transport, TransportFault
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.wire.json import BadJson, decode
 
 OPERATION: Final = "telemetry"
 # Bytes of one message of clients' telemetry.

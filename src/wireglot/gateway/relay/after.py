@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 from wireglot.gateway.errors import RETRY_AFTER_MAX
 from wireglot.gateway.settings import Provider
 from wireglot.gateway.targets.health import QUARANTINE_SECONDS
-from wireglot.http.failures import HELPED_BY_RETRY, AttemptFailed
 from wireglot.http.retry import wait_before
-from wireglot.ir.errors import ApiError
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import HELPED_BY_RETRY, AttemptFailed
 
 _RATE_UNADVISED_SECONDS: Final = 1.0
 _QUOTA_SECONDS: Final = 60.0

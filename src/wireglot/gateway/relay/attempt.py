@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import Context, Rendered, Thread
 from wireglot.gateway.errors import UNTRANSLATABLE, RequestError, request_error
 from wireglot.gateway.relay import candidates
 from wireglot.gateway.relay.host_form import unframing, unsent
@@ -21,14 +20,15 @@ from wireglot.gateway.settings import Credential
 from wireglot.gateway.targets.context_size import context_loss
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.errors import Unsupported
-from wireglot.ir.grades import Grade
-from wireglot.ir.loss import Feature, Loss, withheld, worst_first
-from wireglot.ir.request import Request
-from wireglot.providers.endpoints import Operation
-from wireglot.translate import Plan, plan
-from wireglot.wire.json import encode
-from wireglot.wire.splice import splice
+from wireglot_core.dialects.base import Context, Rendered, Thread
+from wireglot_core.ir.errors import Unsupported
+from wireglot_core.ir.grades import Grade
+from wireglot_core.ir.loss import Feature, Loss, withheld, worst_first
+from wireglot_core.ir.request import Request
+from wireglot_core.providers.endpoints import Operation
+from wireglot_core.translate import Plan, plan
+from wireglot_core.wire.json import encode
+from wireglot_core.wire.splice import splice
 
 _MAX_NAMED: Final = 4
 """Losses that an error of the policy `strict` names after the worst one."""

@@ -13,7 +13,6 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.base import Context
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay.judge import Ask
 from wireglot.gateway.request.collected_reply import CollectedReply
@@ -21,12 +20,13 @@ from wireglot.gateway.request.exchange import Exchange, FurtherAnswer, whole_usa
 from wireglot.gateway.request.headers import ESTIMATE
 from wireglot.gateway.request.job import CANDIDATE, EMULATE_HEADER, Incoming, Job
 from wireglot.http.application import Head
-from wireglot.ir.content import Message, Reasoning, Text
-from wireglot.ir.errors import ApiError, WireglotError
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Candidate, Response
-from wireglot.ir.request import Request
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.content import Message, Reasoning, Text
+from wireglot_core.ir.errors import ApiError, WireglotError
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Candidate, Response
+from wireglot_core.ir.request import Request
+from wireglot_core.wire.json import BadJson, decode, encode
 
 AGENT: Final = "wireglot-candidate"
 

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import ContextForm
-from wireglot.dialects.registry import surface
 from wireglot.gateway.relay.outbound import own_outbound
 from wireglot.gateway.settings import Credential, Provider
 from wireglot.gateway.targets.context_size import ContextSize, context_dialect
 from wireglot.http.transport import Outbound, Timeouts, Transport, TransportFault
-from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.dialects.base import ContextForm
+from wireglot_core.dialects.registry import surface
+from wireglot_core.providers.endpoints import NoEndpoint, Operation, endpoint
+from wireglot_core.wire.json import BadJson, decode, encode
 
 SHOWN_SECONDS: Final = 300.0
 """A model's maximum that is younger is not requested again."""

@@ -10,13 +10,6 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import (
-    AnswerGlance,
-    answer_located,
-    has_no_answer,
-    is_doubtful,
-    with_repaired_calls,
-)
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay.candidates import Candidates, with_further
 from wireglot.gateway.relay.judge import Judge
@@ -31,19 +24,26 @@ from wireglot.gateway.streams.passthrough import Passthrough
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
-from wireglot.http import failures
 from wireglot.http.application import Headers
-from wireglot.http.failures import AttemptFailed
 from wireglot.http.transport import Answer, TransportFault
-from wireglot.ir.content import Part, ToolCall
-from wireglot.ir.errors import ApiError, UpstreamFault
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response
-from wireglot.ir.stream import unfold
-from wireglot.ir.verdict import Accepted, accept
-from wireglot.providers.carried import with_minter
-from wireglot.providers.unasked import Unasked
-from wireglot.wire.json import MAX_DEPTH, BadJson, TooDeep, decode, encode, exceeds_depth
+from wireglot_core.dialects.base import (
+    AnswerGlance,
+    answer_located,
+    has_no_answer,
+    is_doubtful,
+    with_repaired_calls,
+)
+from wireglot_core.ir import failures
+from wireglot_core.ir.content import Part, ToolCall
+from wireglot_core.ir.errors import ApiError, UpstreamFault
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.stream import unfold
+from wireglot_core.ir.verdict import Accepted, accept
+from wireglot_core.providers.carried import with_minter
+from wireglot_core.providers.unasked import Unasked
+from wireglot_core.wire.json import MAX_DEPTH, BadJson, TooDeep, decode, encode, exceeds_depth
 
 _OPENING_BYTES: Final = 64
 
@@ -307,7 +307,7 @@ class Delivery:
         except TransportFault as fault:
             if client is None or not client.begun:
                 raise
-            feeder.fail(failures.transport_error(fault, target.provider.name))
+            feeder.fail(failures.connection_error(fault.problem, f"{target.provider.name}: {fault.message}"))
         exchange.record.answered()
         if releasing is not None:
             await asyncio.shield(releasing)

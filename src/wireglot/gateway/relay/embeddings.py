@@ -11,17 +11,6 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import (
-    Context,
-    EmbeddingForm,
-    Embeddings,
-    EmbedOperation,
-    Rendered,
-    Surface,
-    answer_located,
-    fitting_form,
-    joined_embeddings,
-)
 from wireglot.gateway.errors import RequestError, with_request_errors
 from wireglot.gateway.relay.attempt import not_as_is, refuse_losses, upstream_context
 from wireglot.gateway.relay.outbound import outbound
@@ -34,15 +23,26 @@ from wireglot.gateway.request.worker_thread import LARGE_BYTES, run_in_thread
 from wireglot.gateway.settings import Credential
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
-from wireglot.http import failures
 from wireglot.http.application import Headers
-from wireglot.http.failures import AttemptFailed
 from wireglot.http.transport import Answer, Outbound, TransportFault
-from wireglot.ir.embedding import EmbeddingInput, EmbeddingRequest, EmbeddingResponse
-from wireglot.ir.errors import Unsupported, UpstreamFault
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Usage, added
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.dialects.base import (
+    Context,
+    EmbeddingForm,
+    Embeddings,
+    EmbedOperation,
+    Rendered,
+    Surface,
+    answer_located,
+    fitting_form,
+    joined_embeddings,
+)
+from wireglot_core.ir import failures
+from wireglot_core.ir.embedding import EmbeddingInput, EmbeddingRequest, EmbeddingResponse
+from wireglot_core.ir.errors import Unsupported, UpstreamFault
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Usage, added
+from wireglot_core.wire.json import BadJson, decode, encode
 
 _MAX_REQUESTS: Final = 64
 """Requests to a provider that one request for embeddings is split into: a client with more inputs does better
@@ -190,7 +190,7 @@ class EmbeddingDelivery:
             body = await answer.read(exchange.job.settings.limits.response, held.reading(answer))
         except TransportFault as fault:
             if fault.problem == "too_large":  # the provider has embedded all of the inputs
-                error = failures.transport_error(fault, target.provider.name)
+                error = failures.connection_error(fault.problem, f"{target.provider.name}: {fault.message}")
                 exchange.record.answered_nothing(error, _estimated(exchange, prepared), "estimated")
             raise
         await held.room(len(body))

@@ -15,8 +15,8 @@ import msgspec
 from wireglot.gateway.relay.sign_ins import SIGN_IN_FAILED
 from wireglot.gateway.settings import Provider
 from wireglot.gateway.targets.routing import Target
-from wireglot.http.failures import AttemptFailed
-from wireglot.ir.errors import ApiError, legible
+from wireglot_core.ir.errors import ApiError, legible
+from wireglot_core.ir.failures import AttemptFailed
 
 _VERBATIM: Final = frozenset({"context_overflow", "content_policy"})
 """Clients react to the exact wording of these."""

@@ -7,16 +7,16 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final
 
-from wireglot.dialects.base import Unframer, UpstreamFraming
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers
 from wireglot.http.transport import Answer, TransportFault
-from wireglot.ir.loss import Loss
-from wireglot.providers.spec import Form, HeaderField
-from wireglot.wire.event_stream import BadFrame
-from wireglot.wire.json import encode
-from wireglot.wire.splice import Outline, splice, without
+from wireglot_core.dialects.base import Unframer, UpstreamFraming
+from wireglot_core.ir.loss import Loss
+from wireglot_core.providers.spec import Form, HeaderField
+from wireglot_core.wire.event_stream import BadFrame
+from wireglot_core.wire.json import encode
+from wireglot_core.wire.splice import Outline, splice, without
 
 _EVENT_STREAM: Final = "text/event-stream"
 _FRAMED: Final = "application/vnd.amazon.eventstream"

@@ -13,9 +13,6 @@ from collections import Counter
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final, Protocol
 
-from wireglot.dialects.argument_stream import ArgumentStream
-from wireglot.dialects.base import Context, Surface
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.process_limits import KIB
 from wireglot.gateway.request.collected_reply import CollectedReply
@@ -23,12 +20,15 @@ from wireglot.gateway.request.exchange import Exchange, OwnRound
 from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.settings import LossPolicy
 from wireglot.http.application import Head, Reply
-from wireglot.ir.content import Message, Reasoning, Text, ToolCall
-from wireglot.ir.errors import ErrorKind, WireglotError
-from wireglot.ir.request import Request, Thinking, Tool
-from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Reason, Safeguard, SafeguardResult, by_id
-from wireglot.ir.verdict import is_cut
-from wireglot.wire.json import BadJson, decode, encode, encode_text, repeats_keys
+from wireglot_core.dialects.argument_stream import ArgumentStream
+from wireglot_core.dialects.base import Context, Surface
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Message, Reasoning, Text, ToolCall
+from wireglot_core.ir.errors import ErrorKind, WireglotError
+from wireglot_core.ir.request import Request, Thinking, Tool
+from wireglot_core.ir.safeguards import TOOL_CALLS, CallVerdict, Reason, Safeguard, SafeguardResult, by_id
+from wireglot_core.ir.verdict import is_cut
+from wireglot_core.wire.json import BadJson, decode, encode, encode_text, repeats_keys
 
 OPERATION: Final = "safeguard"
 """The purpose of these requests in the log, the ledger and the traces."""

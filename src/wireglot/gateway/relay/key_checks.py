@@ -16,20 +16,20 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from wireglot.dialects.base import read_list
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.config.urls import is_local
 from wireglot.gateway.observe.redact import secrets_of
 from wireglot.gateway.relay.explanation import own_words
 from wireglot.gateway.relay.outbound import key_questions
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.settings import Credential, Provider, Settings
-from wireglot.http.failures import AttemptFailed
 from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Answer, Outbound, Timeouts, Transport, TransportFault, TransportProblem
-from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.stores.servers import tls_fault
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.dialects.base import read_list
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.errors import ApiError, ErrorKind
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.wire.json import BadJson, decode
 
 Outcome = Literal["taken", "refused", "forbidden", "unpaid", "busy", "failing", "silent", "no-login", "other"]
 """taken: it answers, and accepts the key if it needs one. forbidden: it knows the key but denies access, or

@@ -12,10 +12,10 @@ import msgspec
 
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.ir.content import Media, Message, Part, ToolResult
-from wireglot.ir.loss import Loss
-from wireglot.ir.request import Request
 from wireglot.web.contract import FetchMedia, MediaFile, WebFailed
+from wireglot_core.ir.content import Media, Message, Part, ToolResult
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.request import Request
 
 MAX_FILES: Final = 32
 """Files that are downloaded for one request, where a provider takes no URLs."""

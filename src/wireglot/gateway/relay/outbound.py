@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay.host_form import in_form
 from wireglot.gateway.relay.sign_ins import signed
@@ -14,9 +13,10 @@ from wireglot.gateway.settings import Credential, Provider
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers
 from wireglot.http.transport import Outbound
-from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint, key_check
-from wireglot.providers.spec import ProviderSpec
-from wireglot.providers.spec import provider as known_provider
+from wireglot_core.dialects.registry import surface
+from wireglot_core.providers.endpoints import NoEndpoint, Operation, endpoint, key_check
+from wireglot_core.providers.spec import ProviderSpec
+from wireglot_core.providers.spec import provider as known_provider
 
 USER_AGENT: Final = "wireglot"
 

@@ -13,16 +13,16 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.registry import UnknownDialect, surface, surfaces
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.targets.routing import Target
-from wireglot.http.failures import AttemptFailed
-from wireglot.ir.content import Extra, Message, Part, Reasoning, Text, ToolCall
-from wireglot.ir.errors import ApiError
-from wireglot.ir.loss import Loss
-from wireglot.ir.request import Request
-from wireglot.providers.fit.thinking import stop_thinking_in_loop
+from wireglot_core.dialects.registry import UnknownDialect, surface, surfaces
+from wireglot_core.ir.content import Extra, Message, Part, Reasoning, Text, ToolCall
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.request import Request
+from wireglot_core.providers.fit.thinking import stop_thinking_in_loop
 
 # Targets whose refused fields are known.
 _MAX_TARGETS: Final = 4096

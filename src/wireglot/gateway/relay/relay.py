@@ -13,8 +13,6 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import WebSockets
-from wireglot.dialects.registry import surfaces
 from wireglot.gateway.entry.gates import Gate, shed_seconds
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay import refusals
@@ -35,13 +33,15 @@ from wireglot.gateway.streams.feeder import StreamRefused
 from wireglot.gateway.targets.health import Health, SpentAccount
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
-from wireglot.http import failures
-from wireglot.http.failures import AttemptFailed
 from wireglot.http.retry import advised_wait
 from wireglot.http.transport import Answer, Outbound, Transport, TransportFault
-from wireglot.ir.errors import ApiError
-from wireglot.ir.verdict import NoAnswer
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.dialects.base import WebSockets
+from wireglot_core.dialects.registry import surfaces
+from wireglot_core.ir import failures
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.ir.verdict import NoAnswer
+from wireglot_core.wire.json import BadJson, decode
 
 _RETURNED_BY_MANY: Final = "x-ratelimit-"
 
@@ -149,7 +149,7 @@ class Relay:
                 answer.abort()
                 raise
         except TransportFault as fault:
-            raise failures.of_transport(fault) from None
+            raise failures.of_connection(fault.problem, fault.message) from None
 
     async def _enter(self, exchange: Exchange, target: Target, is_last: bool) -> Gate:
         """Wait for a place at a provider that takes a limited number of requests at once."""
@@ -434,7 +434,7 @@ class Relay:
         except TransportFault as fault:
             if fault.problem == "total_timeout" and exchange.held.waits:
                 raise exchange.held.refused() from None  # could not pass the answer on: our own fault
-            raise failures.of_transport(fault) from None
+            raise failures.of_connection(fault.problem, fault.message) from None
         except StreamRefused as refused:
             raise refusals.judged(failures.of_stream(refused.error)) from None
         except NoAnswer as nothing:
@@ -519,7 +519,7 @@ async def _sleep(exchange: Exchange, what: str, seconds: float) -> None:
 
 
 def _unsent(fault: TransportFault) -> AttemptFailed:
-    failed = failures.of_transport(fault)
+    failed = failures.of_connection(fault.problem, fault.message)
     if fault.problem == "busy":
         failed.reported_wait = shed_seconds()  # not all of them may retry at the same time
     return failed

@@ -10,11 +10,11 @@ from typing import Final
 
 from wireglot.gateway.settings import Credential, Secret, Settings
 from wireglot.http.application import Headers
-from wireglot.http.failures import AttemptFailed
-from wireglot.ir.errors import ApiError
 from wireglot.logins.aws import SigningKey, signature_headers
 from wireglot.logins.login import AwsLogin, Grant, Login, LoginFailed
 from wireglot.logins.renewal import Renewal, obtain
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed
 
 SIGN_IN_FAILED: Final = "sign_in_failed"
 _MAX_LOGINS: Final = 1000

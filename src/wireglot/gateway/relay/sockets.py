@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import SocketRefusal, WebSockets
 from wireglot.gateway.request.worker_thread import LARGE_BYTES, run_in_thread
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.transport import Answer, Outbound, Timeouts, Transport, TransportFault
-from wireglot.wire.json import decode
+from wireglot_core.dialects.base import SocketRefusal, WebSockets
+from wireglot_core.wire.json import decode
 
 if TYPE_CHECKING:
     from hashlib import blake2b

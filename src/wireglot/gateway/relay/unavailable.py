@@ -14,13 +14,13 @@ from typing import Final
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import JSON
 from wireglot.gateway.targets.routing import Target
-from wireglot.http.failures import AttemptFailed
-from wireglot.ir.errors import ApiError
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.request import AnyTool, HostedTool, Request, ToolChoice, tool_name
-from wireglot.ir.stream import unfold
-from wireglot.wire.json import encode
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response, Stop, Usage
+from wireglot_core.ir.request import AnyTool, HostedTool, Request, ToolChoice, tool_name
+from wireglot_core.ir.stream import unfold
+from wireglot_core.wire.json import encode
 
 UNSEARCHED: Final = "web_search_unavailable"
 _NO_CODE: Final = "code_execution_unavailable"

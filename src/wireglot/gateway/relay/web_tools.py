@@ -10,24 +10,24 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import ITEMS, dialect, surface
 from wireglot.gateway.process_limits import MIB
 from wireglot.gateway.relay.judge import Ask, own_request
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import FetchSettings, SearchSettings
 from wireglot.http.transport import Transport
-from wireglot.ir.content import Foreign, Message, Text
-from wireglot.ir.errors import ErrorKind, WireglotError
-from wireglot.ir.outcome import Response
-from wireglot.ir.request import HostedTool, Request
 from wireglot.web.backends import MAX_RESULTS, HttpSearch, SearchAccount
 from wireglot.web.contract import Fetch, FetchMedia, Hit, Query, WebFailed, WebProblem, WebSearch
 from wireglot.web.domains import domain_filter
 from wireglot.web.fetch import FetchPolicy, WebFetch
 from wireglot.web.guard import MAX_URL
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import ITEMS, dialect, surface
+from wireglot_core.ir.content import Foreign, Message, Text
+from wireglot_core.ir.errors import ErrorKind, WireglotError
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.request import HostedTool, Request
+from wireglot_core.wire.json import BadJson, decode, encode
 
 SEARCH_OPERATION: Final = "search"
 """The purpose of a search by a model, in the log, the ledger and the traces."""

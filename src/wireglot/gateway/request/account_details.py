@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from wireglot.gateway.settings import Provider
-from wireglot.ir.errors import ApiError, ErrorKind
-from wireglot.ir.verdict import VERDICTS
-from wireglot.providers import spec as catalog
+from wireglot_core.ir.errors import ApiError, ErrorKind
+from wireglot_core.ir.verdict import VERDICTS
+from wireglot_core.providers import spec as catalog
 
 _ABOUT_REQUEST: Final = frozenset(
     {"invalid_request", "context_overflow", "too_large", "conflict", "content_policy"}

@@ -7,11 +7,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from wireglot.dialects.base import Framing, Surface
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.ending import Ending
 from wireglot.http.application import Headers, Reply
-from wireglot.ir.errors import ApiError
+from wireglot_core.dialects.base import Framing, Surface
+from wireglot_core.ir.errors import ApiError
 
 _SSE: Final = "text/event-stream; charset=utf-8"
 _JSON: Final = "application/json"

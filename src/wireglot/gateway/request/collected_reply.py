@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from wireglot.dialects.base import Framer, StreamFraming
 from wireglot.http.application import Headers, Reply
+from wireglot_core.dialects.base import Framer, StreamFraming
 
 _EVENTS: Final = "text/event-stream"
 

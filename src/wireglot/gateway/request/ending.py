@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.outcome import Response
+from wireglot_core.ir.outcome import Response
 
 
 class Account(Protocol):

@@ -14,8 +14,6 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from wireglot.dialects.base import Dialect, RequestPlaces, WebSockets
-from wireglot.dialects.registry import dialect
 from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import UNTRANSLATABLE, RequestError, request_error, with_request_errors
 from wireglot.gateway.observe.record import Record
@@ -34,16 +32,18 @@ from wireglot.http.account import MemoryLease
 from wireglot.http.application import Head, Headers, Reply
 from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Answer, Outbound, Timeouts, Transport
-from wireglot.ir.content import Media, Origin, Part, ToolResult
-from wireglot.ir.embedding import EmbeddingRequest
-from wireglot.ir.loss import Loss, worst_first
-from wireglot.ir.outcome import Candidate, Usage, added
-from wireglot.ir.purpose import RequestFacts
-from wireglot.ir.request import Request
-from wireglot.ir.safeguards import SafeguardResult
-from wireglot.providers.carried import brought_back
-from wireglot.providers.fit.thinking import effective_effort
 from wireglot.web.contract import MediaFile
+from wireglot_core.dialects.base import Dialect, RequestPlaces, WebSockets
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.content import Media, Origin, Part, ToolResult
+from wireglot_core.ir.embedding import EmbeddingRequest
+from wireglot_core.ir.loss import Loss, worst_first
+from wireglot_core.ir.outcome import Candidate, Usage, added
+from wireglot_core.ir.purpose import RequestFacts
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.safeguards import SafeguardResult
+from wireglot_core.providers.carried import brought_back
+from wireglot_core.providers.fit.thinking import effective_effort
 
 _OPENING_BYTES: Final = 1024
 

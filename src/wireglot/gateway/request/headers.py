@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import Final
 
-from wireglot.dialects.base import ClientSide
-from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import RequestError
 from wireglot.http.application import Head, Headers
-from wireglot.ir.loss import Loss, grouped, sum_of, worst_first
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import ClientSide
+from wireglot_core.dialects.registry import surface
+from wireglot_core.ir.loss import Loss, grouped, sum_of, worst_first
+from wireglot_core.wire.json import encode
 
 JSON: Final = ("content-type", "application/json")
 ESTIMATE: Final = ("x-wireglot-estimate", "true")

@@ -9,15 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import (
-    BadField,
-    ClientSide,
-    CloudForm,
-    Context,
-    EmbedOperation,
-    Surface,
-)
-from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import Caller, sealing
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
@@ -26,10 +17,19 @@ from wireglot.gateway.setting_tables import SafeguardSettings
 from wireglot.gateway.settings import LossPolicy, Settings
 from wireglot.gateway.targets.routing import known_name
 from wireglot.http.application import Head
-from wireglot.wire.cache import Cache, KnownBody
-from wireglot.wire.json import MAX_DEPTH, BadJson, TooDeep, decode, encode, exceeds_depth
-from wireglot.wire.search import holds_rare
-from wireglot.wire.splice import Outline, splice, without
+from wireglot_core.dialects.base import (
+    BadField,
+    ClientSide,
+    CloudForm,
+    Context,
+    EmbedOperation,
+    Surface,
+)
+from wireglot_core.dialects.registry import surface
+from wireglot_core.wire.cache import Cache, KnownBody
+from wireglot_core.wire.json import MAX_DEPTH, BadJson, TooDeep, decode, encode, exceeds_depth
+from wireglot_core.wire.search import holds_rare
+from wireglot_core.wire.splice import Outline, splice, without
 
 EMULATE_HEADER: Final = "x-wireglot-emulate"
 """A request header: `off` if the gateway must not emulate what the upstream cannot do."""

@@ -13,7 +13,7 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.settings import Settings
 from wireglot.http.application import Head, Headers, Reply
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.wire.json import BadJson, decode, encode
 
 _PAGE_USUAL: Final = 20
 # Items on one page of a list of stored items.

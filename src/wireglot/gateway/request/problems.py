@@ -14,10 +14,10 @@ from wireglot.gateway.request import account_details
 from wireglot.gateway.request.account_details import without_account
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Provider
-from wireglot.http.failures import AttemptFailed
 from wireglot.http.redaction import Redactor
-from wireglot.ir.errors import ApiError
-from wireglot.wire.json import BadJson, decode, encode_text
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.wire.json import BadJson, decode, encode_text
 
 
 def error_of(problem: Exception, request_id: str, redactor: Redactor, note: Note) -> ApiError:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import msgspec
 
-from wireglot.ir.content import Message, Part, ToolCall, ToolResult
-from wireglot.ir.loss import Loss
-from wireglot.ir.request import Request
+from wireglot_core.ir.content import Message, Part, ToolCall, ToolResult
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.request import Request
 
 
 def with_calls(request: Request) -> tuple[Request, tuple[Loss, ...]]:

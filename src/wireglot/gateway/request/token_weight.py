@@ -19,14 +19,14 @@ from typing import Final, assert_never
 
 import msgspec
 
-from wireglot.dialects.base import ClientSide
-from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.embedding import EmbeddingInput, TokenIds
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Usage
-from wireglot.ir.request import AnyTool, HostedTool, Request
-from wireglot.ir.stream import Delta, Event, PartStart
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import ClientSide
+from wireglot_core.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.embedding import EmbeddingInput, TokenIds
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.ir.request import AnyTool, HostedTool, Request
+from wireglot_core.ir.stream import Delta, Event, PartStart
+from wireglot_core.wire.json import encode
 
 TOKEN: Final = 1000
 

@@ -24,7 +24,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from wireglot.gateway.errors import RequestError
-from wireglot.wire.cache import Cache, KnownBody
+from wireglot_core.wire.cache import Cache, KnownBody
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -41,7 +41,7 @@ THREAD_NAME: Final = "large-body"
 _MAX_THREADS: Final = 4
 """Threads in which large bodies are worked on; any more bodies wait. With one thread, all would wait for the
 largest."""
-_SHARED: Final = ("wireglot.cache", "wireglot.gateway.observe", "wireglot.gateway.trace", "importlib")
+_SHARED: Final = ("wireglot_core.cache", "wireglot.gateway.observe", "wireglot.gateway.trace", "importlib")
 """Modules that keep state which several threads use."""
 _AGAIN_SECONDS: Final = 0.005
 _JUMPS: Final = 8

@@ -9,8 +9,6 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from wireglot.dialects.base import Stored
-from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.guard import check_body_form
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.headers import check_version
@@ -27,7 +25,9 @@ from wireglot.gateway.state.state import State
 from wireglot.gateway.state.stored_forms import KeptResponse
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Ledger
-from wireglot.wire.json import decode
+from wireglot_core.dialects.base import Stored
+from wireglot_core.dialects.registry import surface
+from wireglot_core.wire.json import decode
 
 _ID_LONGEST: Final = 64
 _SIBLINGS_SECONDS: Final = 0.15

@@ -11,9 +11,9 @@ from wireglot.gateway.errors import QUOTA
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.targets.health import Health, SpentAccount
-from wireglot.ir.errors import ApiError
 from wireglot.stores.base import Counters, StoreDown
 from wireglot.stores.memory import MemoryCounters
+from wireglot_core.ir.errors import ApiError
 
 HEAR_SECONDS: Final = 0.75
 """Seconds between two reads, give or take a third."""

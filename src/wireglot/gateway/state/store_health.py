@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 from wireglot.gateway.state.stored_forms import HISTORY
-from wireglot.ir.loss import Loss
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 from wireglot.stores.seal import SealedDocuments, Sealer
+from wireglot_core.ir.loss import Loss
 
 TRUSTED_SECONDS: Final = 30.0
 """Seconds for which a successful write shows that others will succeed."""

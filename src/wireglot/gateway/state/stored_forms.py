@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.ir.content import Message
+from wireglot_core.ir.content import Message
 
 RESPONSE: Final = "response"
 EVENT: Final = "event"

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import msgspec
 
-from wireglot.dialects.base import Dialect, StreamReader
 from wireglot.gateway.streams.feeder import STREAM_TIMES, StreamRefused, too_large
 from wireglot.gateway.targets.prepared import Prepared
-from wireglot.ir.errors import ApiError
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response
-from wireglot.ir.stream import Failure, Finish, Folding, StreamFailed
-from wireglot.providers.emulation import EmulatingReader, Emulator
+from wireglot_core.dialects.base import Dialect, StreamReader
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.stream import Failure, Finish, Folding, StreamFailed
+from wireglot_core.providers.emulation import EmulatingReader, Emulator
 
 
 class Collection:

@@ -14,18 +14,18 @@ from typing import Final, Protocol
 
 import msgspec
 
-from wireglot.dialects.base import Dialect
 from wireglot.gateway.errors import RequestError, cleaned
 from wireglot.gateway.observe.record import UsageSource
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.problems import shown
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.http.transport import Answer, TransportFault
-from wireglot.ir.content import Reasoning, Text
-from wireglot.ir.errors import ApiError, UpstreamFault
-from wireglot.ir.outcome import Response, Usage
-from wireglot.ir.request import Request
-from wireglot.ir.stream import (
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.ir.content import Reasoning, Text
+from wireglot_core.ir.errors import ApiError, UpstreamFault
+from wireglot_core.ir.outcome import Response, Usage
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import (
     Delta,
     Event,
     Failure,
@@ -37,10 +37,10 @@ from wireglot.ir.stream import (
     Start,
     UsageReport,
 )
-from wireglot.providers.shown_searches import ShownSearches
-from wireglot.providers.unasked import Unasked
-from wireglot.wire.json import BadJson
-from wireglot.wire.sse import FrameTooLarge
+from wireglot_core.providers.shown_searches import ShownSearches
+from wireglot_core.providers.unasked import Unasked
+from wireglot_core.wire.json import BadJson
+from wireglot_core.wire.sse import FrameTooLarge
 
 # Lines of one read of a stream that are fed in one step of the loop, about 64 events; the rest follows in the
 # next steps, and meanwhile the upstream is not read. A read of 256 KiB can hold 30,000 events.

@@ -12,13 +12,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from wireglot.dialects.base import StreamMarks, StreamReader
-from wireglot.ir.content import ToolCall
-from wireglot.ir.errors import ApiError
-from wireglot.ir.request import Request
-from wireglot.ir.stream import Event, Failure, ForeignEvent, PartStart
-from wireglot.ir.verdict import EMPTY, Watch
-from wireglot.wire.search import holds_any
+from wireglot_core.dialects.base import StreamMarks, StreamReader
+from wireglot_core.ir.content import ToolCall
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import Event, Failure, ForeignEvent, PartStart
+from wireglot_core.ir.verdict import EMPTY, Watch
+from wireglot_core.wire.search import holds_any
 
 
 class LateVerdict(msgspec.Struct, eq=False):

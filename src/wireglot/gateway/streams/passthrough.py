@@ -9,14 +9,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from wireglot.dialects.base import (
-    RepeatedFrames,
-    StreamReader,
-    Tap,
-    readable,
-    readable_elements,
-    whole_frames,
-)
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.problems import may_pass
@@ -25,13 +17,21 @@ from wireglot.gateway.streams.late_verdict import LateVerdict
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.http.redaction import Redactor
-from wireglot.ir.content import Text
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Response
-from wireglot.ir.stream import Delta, Event, Failure, Finish, Folding, PartStart, StreamFailed, fold
-from wireglot.ir.verdict import INTERRUPTIONS, NoAnswer, accept
-from wireglot.wire.json import BadJson
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.dialects.base import (
+    RepeatedFrames,
+    StreamReader,
+    Tap,
+    readable,
+    readable_elements,
+    whole_frames,
+)
+from wireglot_core.ir.content import Text
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.stream import Delta, Event, Failure, Finish, Folding, PartStart, StreamFailed, fold
+from wireglot_core.ir.verdict import INTERRUPTIONS, NoAnswer, accept
+from wireglot_core.wire.json import BadJson
+from wireglot_core.wire.sse import SseDecoder
 
 _TRUNCATED: Final = ApiError(
     "server", "the upstream stream ended before it was complete", status=502, code="upstream_error"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from wireglot.dialects.base import Dialect, StreamReader, StreamWriter, answer_located
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange, whole_usage
 from wireglot.gateway.request.token_weight import (
@@ -26,14 +25,15 @@ from wireglot.gateway.streams.feeder import (
     usage_source,
 )
 from wireglot.gateway.targets.prepared import Prepared
-from wireglot.ir.content import ToolCall
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Response, Usage
-from wireglot.ir.stream import Delta, Event, Failure, Finish, Folding, OtherAnswer, Start, fold, unfold
-from wireglot.ir.verdict import INTERRUPTIONS, NoAnswer, Watch, accept
-from wireglot.providers.aliases import NO_ALIASES, EventRestorer
-from wireglot.providers.carried import MinterNamer
-from wireglot.providers.emulation import EmulatingReader, Emulator
+from wireglot_core.dialects.base import Dialect, StreamReader, StreamWriter, answer_located
+from wireglot_core.ir.content import ToolCall
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.outcome import Response, Usage
+from wireglot_core.ir.stream import Delta, Event, Failure, Finish, Folding, OtherAnswer, Start, fold, unfold
+from wireglot_core.ir.verdict import INTERRUPTIONS, NoAnswer, Watch, accept
+from wireglot_core.providers.aliases import NO_ALIASES, EventRestorer
+from wireglot_core.providers.carried import MinterNamer
+from wireglot_core.providers.emulation import EmulatingReader, Emulator
 
 
 class Translation:

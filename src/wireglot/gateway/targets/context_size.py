@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.registry import surface
-from wireglot.ir.loss import Loss
-from wireglot.providers.spec import ProviderSpec
+from wireglot_core.dialects.registry import surface
+from wireglot_core.ir.loss import Loss
+from wireglot_core.providers.spec import ProviderSpec
 
 DEFAULT_SIZE: Final = 4096
 """The smallest default of Ollama. Servers with much video memory have a larger one, which none reports."""

@@ -14,7 +14,7 @@ import msgspec
 
 from wireglot.gateway.setting_tables import BreakerPolicy
 from wireglot.gateway.settings import Credential
-from wireglot.ir.errors import ApiError
+from wireglot_core.ir.errors import ApiError
 
 QUARANTINE_SECONDS: Final = 60.0
 """Seconds for which a rejected key is not used."""

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import msgspec
 
-from wireglot.dialects.base import Context
 from wireglot.http.transport import Answer, Outbound
-from wireglot.ir.content import Origin
-from wireglot.ir.leaked_calls import LeakFamily
-from wireglot.ir.loss import Loss
-from wireglot.ir.request import Request
-from wireglot.ir.safeguards import Safeguard
-from wireglot.providers.aliases import Aliases
-from wireglot.providers.emulation import Emulation
+from wireglot_core.dialects.base import Context
+from wireglot_core.ir.content import Origin
+from wireglot_core.ir.leaked_calls import LeakFamily
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.safeguards import Safeguard
+from wireglot_core.providers.aliases import Aliases
+from wireglot_core.providers.emulation import Emulation
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,19 +10,19 @@ from typing import Final, Protocol
 
 import msgspec
 
-from wireglot.dialects import registry
-from wireglot.dialects.base import Dialect, StreamUsage, Surface, UpstreamSide, WebSockets
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
 from wireglot.gateway.targets.context_size import context_dialect
-from wireglot.ir.content import Origin
-from wireglot.ir.purpose import NO_FACTS, RequestFacts
-from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint
-from wireglot.providers.fit.fit import Fitter
-from wireglot.providers.limits import Limits, base_limits
-from wireglot.providers.spec import limits_of, names
-from wireglot.providers.spec import provider as known_provider
-from wireglot.wire.wildcards import caught
+from wireglot_core.dialects import registry
+from wireglot_core.dialects.base import Dialect, StreamUsage, Surface, UpstreamSide, WebSockets
+from wireglot_core.ir.content import Origin
+from wireglot_core.ir.purpose import NO_FACTS, RequestFacts
+from wireglot_core.providers.endpoints import NoEndpoint, Operation, endpoint
+from wireglot_core.providers.fit.fit import Fitter
+from wireglot_core.providers.limits import Limits, base_limits
+from wireglot_core.providers.spec import limits_of, names
+from wireglot_core.providers.spec import provider as known_provider
+from wireglot_core.wire.wildcards import caught
 
 
 class LostState(msgspec.Struct, frozen=True):

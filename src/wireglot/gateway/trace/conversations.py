@@ -12,14 +12,14 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import UnknownDialect, dialect
-from wireglot.ir.content import Foreign, Media, Message, Text, ToolCall, ToolResult
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.request import Request
-from wireglot.traces.bodies import is_tangled
-from wireglot.traces.trace import Row, TurnHashes
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import UnknownDialect, dialect
+from wireglot_core.ir.content import Foreign, Media, Message, Text, ToolCall, ToolResult
+from wireglot_core.ir.errors import WireglotError
+from wireglot_core.ir.request import Request
+from wireglot_core.traces.bodies import is_tangled
+from wireglot_core.traces.trace import Row, TurnHashes
+from wireglot_core.wire.json import BadJson, decode
 
 DERIVED: Final = "turns-"
 """Prefix of the name of such a conversation, followed by the id of one of its exchanges."""

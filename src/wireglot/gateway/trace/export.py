@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from wireglot import __version__
-from wireglot.traces.trace import Attempt, Row, Trace, TraceMessage
+from wireglot_core.traces.trace import Attempt, Row, Trace, TraceMessage
 
 _COLUMNS: Final = (
     "id", "at", "state", "client", "purpose", "agent", "dialect", "key", "session", "asked", "provider",

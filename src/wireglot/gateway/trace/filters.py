@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, cast
 import msgspec
 
 from wireglot.gateway.config.keys import moment
-from wireglot.traces.trace import Row
+from wireglot_core.traces.trace import Row
 
 Operator = Literal["=", "~", "<", "<=", ">", ">="]
 _Kind = Literal["text", "property", "status", "loss", "number", "cost", "duration", "time"]

@@ -27,7 +27,7 @@ from wireglot.gateway.trace.wanted import Wanted
 from wireglot.stores.base import FleetLog, StoreDown
 from wireglot.stores.records import LogEntry
 from wireglot.stores.seal import Sealer, Unreadable
-from wireglot.traces.trace import Row, Trace
+from wireglot_core.traces.trace import Row, Trace
 
 ROWS: Final = "rows"
 ORDERS: Final = "orders"

@@ -31,7 +31,7 @@ from wireglot.gateway.trace.made_trace import (
 from wireglot.gateway.trace.recording import Recording
 from wireglot.http.copies import MessageCopy
 from wireglot.http.redaction import Redactor
-from wireglot.traces.trace import Attempt, Row, TraceFrame, TraceMessage, TraceStep
+from wireglot_core.traces.trace import Attempt, Row, TraceFrame, TraceMessage, TraceStep
 
 MAX_LOOKED_AT: Final = 8
 """Exchanges whose displayed events are cached; those of others are made again."""

@@ -19,14 +19,14 @@ from wireglot.gateway.trace.recording import RecordedAttempt, Recording
 from wireglot.gateway.trace.rows import facts_of, redacted, redacted_losses, repaired, row_of
 from wireglot.http.copies import MessageCopy
 from wireglot.http.redaction import MASK, Redactor
-from wireglot.ir.errors import legible
-from wireglot.ir.request import Request
-from wireglot.ir.stream import FLAWS
-from wireglot.traces.bodies import is_tangled
-from wireglot.traces.shorten import shortened
-from wireglot.traces.target import RecordedTarget
-from wireglot.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage, TraceStep
-from wireglot.wire.json import repair_text
+from wireglot_core.ir.errors import legible
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import FLAWS
+from wireglot_core.traces.bodies import is_tangled
+from wireglot_core.traces.shorten import shortened
+from wireglot_core.traces.target import RecordedTarget
+from wireglot_core.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage, TraceStep
+from wireglot_core.wire.json import repair_text
 
 _SECRET_HEADER: Final = re.compile(
     r"(?i)auth|secret|cookie|password|credential|x-wireglot-admin|jwt|(?:keys?|tokens?|signature|assertion)$"

@@ -15,7 +15,7 @@ from wireglot.gateway.request.account_details import (
     without_account_text,
 )
 from wireglot.gateway.settings import Provider
-from wireglot.traces.trace import Attempt, Row, Trace, TraceMessage
+from wireglot_core.traces.trace import Attempt, Row, Trace, TraceMessage
 
 HIDDEN: Final = "[hidden from client keys: it names the provider's account]"
 _HEADERS_SHOWN: Final = frozenset(

@@ -27,12 +27,12 @@ from wireglot.gateway.trace.search import Limiter, Search, SearchResult
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import SORTS, Wanted
 from wireglot.http.application import Headers
-from wireglot.traces.analysis import with_analysis
-from wireglot.traces.cache_truth import conversation_cache, exchange_cache
-from wireglot.traces.file import SUFFIX, write_trace
-from wireglot.traces.pointer import resolve
-from wireglot.traces.trace import Row, Trace, TraceMessage
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.traces.analysis import with_analysis
+from wireglot_core.traces.cache_truth import conversation_cache, exchange_cache
+from wireglot_core.traces.file import SUFFIX, write_trace
+from wireglot_core.traces.pointer import resolve
+from wireglot_core.traces.trace import Row, Trace, TraceMessage
+from wireglot_core.wire.json import BadJson, decode
 
 PLACES: Final = 32
 """Maximum viewers of a live list, in this process."""

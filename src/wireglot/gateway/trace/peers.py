@@ -19,7 +19,7 @@ from wireglot.gateway.trace.filters import Term
 from wireglot.gateway.trace.growing import GrowingTrace
 from wireglot.gateway.trace.rows import Listener
 from wireglot.gateway.trace.wanted import Wanted
-from wireglot.traces.trace import Row, Trace
+from wireglot_core.traces.trace import Row, Trace
 
 _LIST_SECONDS: Final = 2.0
 _EXCHANGE_SECONDS: Final = 15.0

@@ -12,7 +12,7 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.trace.peers import PeerCommand
-from wireglot.wire.wildcards import caught
+from wireglot_core.wire.wildcards import caught
 
 RECORDED_OPERATIONS: Final = frozenset({"generate", "compact", "count", "embed", "assist"})
 

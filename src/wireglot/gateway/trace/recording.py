@@ -23,8 +23,8 @@ from wireglot.http.application import Head, Headers, Reply
 from wireglot.http.client.answer import HttpAnswer
 from wireglot.http.copies import PIECE_BYTES, MessageCopy, Room
 from wireglot.http.transport import Answer
-from wireglot.ir.loss import Loss
-from wireglot.ir.request import Request
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.request import Request
 
 MAX_SHORTENED_BYTES: Final = 16 * 1024 * 1024
 """Bytes of a request or answer that is held whole until its trace is made, and is then shortened to `[trace]

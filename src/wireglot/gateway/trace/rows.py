@@ -18,11 +18,11 @@ from wireglot.gateway.observe.client_names import client_name
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.trace.conversations import history_of, read_request
 from wireglot.http.redaction import Redactor
-from wireglot.ir.errors import legible
-from wireglot.ir.loss import Loss, sum_of, worst_first
-from wireglot.ir.usage import KINDS
-from wireglot.traces.trace import LossCounts, Row, State, Tokens, TracedLoss, TurnHashes, traced
-from wireglot.wire.json import repair_text
+from wireglot_core.ir.errors import legible
+from wireglot_core.ir.loss import Loss, sum_of, worst_first
+from wireglot_core.ir.usage import KINDS
+from wireglot_core.traces.trace import LossCounts, Row, State, Tokens, TracedLoss, TurnHashes, traced
+from wireglot_core.wire.json import repair_text
 
 # Rows of a worker's own list of exchanges.
 MAX_ROWS: Final = 10_000

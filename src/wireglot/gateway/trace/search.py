@@ -13,8 +13,8 @@ from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.trace.filters import FreeText
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted, found_in_bodies, found_in_row
-from wireglot.traces.bodies import holds_text
-from wireglot.traces.trace import Row
+from wireglot_core.traces.bodies import holds_text
+from wireglot_core.traces.trace import Row
 
 T = TypeVar("T")
 

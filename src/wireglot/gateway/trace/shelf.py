@@ -28,7 +28,7 @@ import msgspec
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.stores.seal import Sealer, Unreadable
-from wireglot.traces.trace import Row, Trace
+from wireglot_core.traces.trace import Row, Trace
 
 FOLDER: Final = "traces"
 _MARK: Final = b"wgtrace1"

@@ -46,7 +46,7 @@ from wireglot.gateway.trace.wanted import Wanted
 from wireglot.http.copies import Room
 from wireglot.stores.base import FleetLog
 from wireglot.stores.seal import Sealer
-from wireglot.traces.trace import Row, Trace
+from wireglot_core.traces.trace import Row, Trace
 
 ROOM_BYTES: Final = 128 * 1024 * 1024
 """Memory for recordings of this process, from the request until they are on disk."""

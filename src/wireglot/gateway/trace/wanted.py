@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.gateway.trace.filters import FIELDS, Filter, FreeText, Term
-from wireglot.traces.trace import Row, Trace
+from wireglot_core.traces.trace import Row, Trace
 
 _SEARCHED: Final = (
     "id", "client", "agent", "dialect", "operation", "path", "key", "session", "asked", "provider", "model",

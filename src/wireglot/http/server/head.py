@@ -16,8 +16,6 @@ import msgspec
 
 from wireglot.http.application import Familiar, Head, Headers, Refusal
 from wireglot.http.limits import HeadLimits
-from wireglot.ir.errors import legible
-from wireglot.wire.json import encode
 
 CHUNKED: Final = -1
 """The `length` of a body that comes in chunks."""
@@ -377,11 +375,11 @@ def _without_injection(headers: Headers) -> str:
 def plain_refusal(status: int, code: str, message: str) -> Refusal:
     """An error of the HTTP class: no dialect is known, and the connection ends with it."""
     kind = "server_error" if status >= 500 and status != 505 else "invalid_request_error"
-    error = {"message": legible(message), "type": kind, "param": None, "code": code}
+    error = {"message": message, "type": kind, "param": None, "code": code}
     headers: Headers = [("content-type", "application/json")]
     if status == 503:
         headers.append(("retry-after", "1"))
-    return Refusal(status, headers, encode({"error": error}), close=True)
+    return Refusal(status, headers, msgspec.json.encode({"error": error}), close=True)
 
 
 def closing(refusal: Refusal) -> Refusal:

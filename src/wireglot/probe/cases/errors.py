@@ -10,7 +10,7 @@ from wireglot.probe.endpoint import Got
 from wireglot.probe.question import ProbeQuestion, ask
 from wireglot.probe.reply import Broken, NotApplicable, ProbeReply
 from wireglot.probe.talk import INVALID, LIMITS, Refused, Talk, Theme
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 ERRORS: Final = Theme("errors")
 _WRONG_KEY: Final = "sk-wireglot-probe-0000000000000000"

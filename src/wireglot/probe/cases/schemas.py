@@ -9,7 +9,7 @@ from wireglot.probe.cases.tools import arguments_of, forced
 from wireglot.probe.question import Offer, ask
 from wireglot.probe.reply import Broken, NotApplicable, ProbeReply
 from wireglot.probe.talk import Talk, Theme
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.wire.json import BadJson, decode
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "object": (dict,),

@@ -7,14 +7,14 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 from urllib.parse import quote
 
-from wireglot.dialects.registry import surface
 from wireglot.probe.cases.answers import counted
 from wireglot.probe.cases.prompts import HELLO, LONG
 from wireglot.probe.endpoint import Got
 from wireglot.probe.question import ProbeQuestion, ask
 from wireglot.probe.reply import At, Broken, Inconclusive, NotApplicable, ProbeReply
 from wireglot.probe.talk import INVALID, Talk, Theme
-from wireglot.wire.json import encode
+from wireglot_core.dialects.registry import surface
+from wireglot_core.wire.json import encode
 
 STATE: Final = Theme("state")
 _ABSENT: Final = (404, 405, 501)

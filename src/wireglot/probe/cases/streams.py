@@ -24,7 +24,7 @@ from wireglot.probe.cases.prompts import (
 from wireglot.probe.question import ask
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, Rule
 from wireglot.probe.talk import INVALID, Talk, Theme
-from wireglot.wire.json import encode
+from wireglot_core.wire.json import encode
 
 STREAMS: Final = Theme("streams")
 _STREAMED: Final = replace(WEATHER_FORCED, stream=True)

@@ -35,7 +35,7 @@ from wireglot.probe.question import (
 )
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply
 from wireglot.probe.talk import Talk, Theme
-from wireglot.wire.json import decode
+from wireglot_core.wire.json import decode
 
 TOOLS: Final = Theme("tools")
 _TIME: Final = "What time is it? Call the tool get_time to find out."

@@ -22,7 +22,7 @@ from wireglot.probe.question import (
 )
 from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Rule, Stop
 from wireglot.probe.wires.wire import ProbeReader, Wire
-from wireglot.wire.json import BadJson, decode, encode_text
+from wireglot_core.wire.json import BadJson, decode, encode_text
 
 STOPS: Final[dict[str, Stop]] = {
     "end_turn": "end",

@@ -22,7 +22,7 @@ from wireglot.probe.question import (
 from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Stop
 from wireglot.probe.wires.google import GoogleWire
 from wireglot.probe.wires.wire import ProbeReader
-from wireglot.wire.json import decode, encode_text
+from wireglot_core.wire.json import decode, encode_text
 
 _STOPS: Final[dict[str, Stop]] = {"STOP": "end", "MAX_TOKENS": "length"}
 _STATUSES: Final[dict[int, tuple[str, ...]]] = {

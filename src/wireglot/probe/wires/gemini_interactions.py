@@ -24,7 +24,7 @@ from wireglot.probe.question import (
 from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Stop
 from wireglot.probe.wires.google import GoogleWire
 from wireglot.probe.wires.wire import ProbeReader, check_object
-from wireglot.wire.json import decode, encode_text
+from wireglot_core.wire.json import decode, encode_text
 
 _STOPS: Final[dict[str, Stop]] = {
     "completed": "end",

@@ -20,7 +20,7 @@ from wireglot.probe.question import (
 )
 from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Stop
 from wireglot.probe.wires.wire import ProbeReader, Wire
-from wireglot.wire.json import decode, encode_text
+from wireglot_core.wire.json import decode, encode_text
 
 _STOPS: Final[dict[str, Stop]] = {
     "stop": "end",

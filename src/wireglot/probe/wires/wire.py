@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from wireglot.probe.question import ProbeQuestion
 from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, Rule, frames_of
-from wireglot.wire.json import BadJson, decode
+from wireglot_core.wire.json import BadJson, decode
 
 
 class Wire(ABC):

@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from wireglot.ir.usage import KINDS, kinds_of
 from wireglot.stores.base import Documents, Keys, Ledger, Vault
 from wireglot.stores.durations import of_values
 from wireglot.stores.records import (
@@ -32,6 +31,7 @@ from wireglot.stores.records import (
     gives_way,
     model_of,
 )
+from wireglot_core.ir.usage import KINDS, kinds_of
 
 Clock = Callable[[], int]
 """Unix milliseconds."""

@@ -10,7 +10,6 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from wireglot.ir.usage import COUNTS
 from wireglot.stores.postgres.documents import NOW
 from wireglot.stores.postgres.pool import LONG_SECONDS, Connection, PostgresPool
 from wireglot.stores.postgres.schema import WRITERS_LOCK
@@ -38,6 +37,7 @@ from wireglot.stores.usage_sums import (
     UnsummedCells,
     kept,
 )
+from wireglot_core.ir.usage import COUNTS
 
 T = TypeVar("T")
 

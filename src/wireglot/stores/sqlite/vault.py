@@ -14,7 +14,7 @@ import apsw
 
 from wireglot.stores.sql import to_text, to_texts
 from wireglot.stores.sqlite.worker_threads import Database
-from wireglot.wire.json import encode_text
+from wireglot_core.wire.json import encode_text
 
 _WORD_BYTES: Final = 8
 _WORDS: Final = 512

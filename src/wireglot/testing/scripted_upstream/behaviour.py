@@ -11,12 +11,12 @@ import msgspec
 
 from wireglot.demo.script import Ending
 from wireglot.demo.service import DemoTarget, Served, pieces_of, refused, serve, target_of
-from wireglot.dialects.base import Context
-from wireglot.dialects.faults import kind_of_status
-from wireglot.dialects.registry import dialect
-from wireglot.ir.errors import ApiError
-from wireglot.ir.stream import Failure
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.faults import kind_of_status
+from wireglot_core.dialects.registry import dialect
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.stream import Failure
+from wireglot_core.wire.json import decode, encode
 
 Fault = Literal[
     "",

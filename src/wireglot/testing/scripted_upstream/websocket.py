@@ -11,11 +11,11 @@ from wsproto.events import CloseConnection, Event, Ping, TextMessage
 from wsproto.utilities import generate_accept_token
 
 from wireglot.demo.service import Served
-from wireglot.dialects.base import WebSockets
-from wireglot.dialects.registry import surface
 from wireglot.testing.scripted_upstream.behaviour import Recorded
-from wireglot.wire.json import decode, encode
-from wireglot.wire.sse import SseDecoder
+from wireglot_core.dialects.base import WebSockets
+from wireglot_core.dialects.registry import surface
+from wireglot_core.wire.json import decode, encode
+from wireglot_core.wire.sse import SseDecoder
 
 _MAX_EVENT_BYTES: Final = 1 << 30
 _OF_UPGRADES: Final = ("upgrade", "connection", "sec-websocket-key", "sec-websocket-version")

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.gateway.state.doubles.script import Call, Step, conversation_of
 from tests.gateway.state.doubles.server import Double, Refused, halves
-from wireglot.wire.json import encode, encode_text
+from wireglot_core.wire.json import encode, encode_text
 
 _THOUGHTS = ("thinking", "redacted_thinking")
 _LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]+")

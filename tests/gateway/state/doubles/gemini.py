@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from tests.gateway.state.doubles.script import Call, Step, conversation_of
 from tests.gateway.state.doubles.server import Double, Refused, halves
-from wireglot.wire.json import encode, encode_text
+from wireglot_core.wire.json import encode, encode_text
 
 SKIP = "skip_thought_signature_validator"
 _COUNT = (

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from tests.gateway.state.doubles import Claude, Double, Gemini, Kimi, OpenAi
 from tests.gateway.state.doubles.script import asked, result_of
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 Body = dict[str, Any]
 KEYS: dict[type[Double], str] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.gateway.state.doubles.script import Call, conversation_of
 from tests.gateway.state.doubles.server import Double, Minted, Refused, halves
-from wireglot.wire.json import decode, encode, encode_text
+from wireglot_core.wire.json import decode, encode, encode_text
 
 
 class Kimi(Double):

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.gateway.state.doubles.script import Call, Step, conversation_of
 from tests.gateway.state.doubles.server import Double, Minted, Refused, halves
-from wireglot.wire.json import decode, encode, encode_text
+from wireglot_core.wire.json import decode, encode, encode_text
 
 Item = dict[str, Any]
 _PREFIXES = {"reasoning": "rs", "function_call": "fc", "message": "msg", "function_call_output": "fc"}

@@ -13,7 +13,7 @@ import msgspec
 
 from tests.gateway.state.doubles.script import Call, Script, Step
 from tools.http_double import DoubleHandler, HttpDouble
-from wireglot.wire.json import decode, encode
+from wireglot_core.wire.json import decode, encode
 
 
 class Refused(Exception):

@@ -17,10 +17,10 @@ from wireglot.gateway.state.conversations.items import items_of, turns_of, with_
 from wireglot.gateway.state.conversations.store import ConversationStore, new_conversation
 from wireglot.gateway.state.store_health import NOT_HELD, StoreHealth
 from wireglot.gateway.state.stored_forms import KeptConversation
-from wireglot.ir.content import Message
-from wireglot.ir.outcome import Response
-from wireglot.ir.request import AnyTool
 from wireglot.stores import StoreDown
+from wireglot_core.ir.content import Message
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.request import AnyTool
 
 
 class Continuing:

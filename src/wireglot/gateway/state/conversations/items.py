@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot.dialects.base import Context, ItemForm, Stored, is_minted
-from wireglot.dialects.registry import ITEMS, surface
 from wireglot.gateway.errors import with_request_errors
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.state.stored_forms import KeptItem
-from wireglot.ir.content import Message, Reasoning, ToolCall, ToolResult
-from wireglot.ir.request import AnyTool, Request, Tool
+from wireglot_core.dialects.base import Context, ItemForm, Stored, is_minted
+from wireglot_core.dialects.registry import ITEMS, surface
+from wireglot_core.ir.content import Message, Reasoning, ToolCall, ToolResult
+from wireglot_core.ir.request import AnyTool, Request, Tool
 
 _COUNTER_DIGITS: Final = 6
 """Hexadecimal."""

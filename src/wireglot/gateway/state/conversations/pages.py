@@ -6,8 +6,6 @@ import secrets
 import time
 from typing import Any, Final
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import sealing
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.account_details import shown_route
@@ -18,6 +16,8 @@ from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, new_part
 from wireglot.stores.base import Ledger
 from wireglot.stores.records import Session, UsageQuery
+from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.registry import surface
 
 # Items that one request adds to a conversation, as at OpenAI.
 _MAX_NEW_ITEMS: Final = 20

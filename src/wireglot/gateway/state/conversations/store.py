@@ -16,7 +16,6 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from wireglot.dialects.base import Context
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Settings
@@ -34,6 +33,7 @@ from wireglot.gateway.state.stored_forms import (
 )
 from wireglot.stores.base import Documents, StoreDown
 from wireglot.stores.records import Document
+from wireglot_core.dialects.base import Context
 
 _CONVERSATION: Final = msgspec.json.Decoder(KeptConversation)
 _METADATA: Final = msgspec.json.Decoder(dict[str, str])

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from wireglot.ir.usage import KINDS
 from wireglot.stores.base import Ledger
 from wireglot.stores.records import MICRO, Grouping, UsageQuery, UsageTotal, added
+from wireglot_core.ir.usage import KINDS
 
 GROUPS: Final[dict[str, Grouping]] = {
     "key": "caller",

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.registry import UnknownDialect, surface
 from wireglot.gateway.config.prices import known_price
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.client_names import client_name
@@ -24,14 +23,15 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.ledger.drain import PACE, Drain, DrainPace
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.outcome import Usage
-from wireglot.ir.usage import with_counts
-from wireglot.providers.prices import Price, cost
 from wireglot.stores.base import Ledger
 from wireglot.stores.journal.disk import DISK, Disk
 from wireglot.stores.journal.journal import Journal, JournalFull
 from wireglot.stores.journal.sync import Wait
 from wireglot.stores.records import UsageRow
+from wireglot_core.dialects.registry import UnknownDialect, surface
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.ir.usage import with_counts
+from wireglot_core.providers.prices import Price, cost
 
 FOLDER: Final = "journal"
 _PROMISED_BYTES: Final = 1024

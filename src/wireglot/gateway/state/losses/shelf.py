@@ -20,10 +20,10 @@ from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.state.stored_forms import LOSSES
 from wireglot.gateway.state.tasks import Guarded, stop
-from wireglot.ir.loss import Loss, sum_of, worst_first
 from wireglot.stores.base import Documents, StoreDown
 from wireglot.stores.records import Document
-from wireglot.wire.json import encode
+from wireglot_core.ir.loss import Loss, sum_of, worst_first
+from wireglot_core.wire.json import encode
 
 KEPT_SECONDS: Final = 3600
 # Recorded losses on disk, divided among the workers.

@@ -19,7 +19,6 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.base import BudgetStanding, ClientSide, Spending
 from wireglot.gateway.errors import QUOTA, RequestError
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import Record
@@ -53,6 +52,7 @@ from wireglot.gateway.targets.routing import Target
 from wireglot.stores.base import Counters, Ledger, StoreDown
 from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.records import Budget, Denied, Rate, Spender, UsageQuery
+from wireglot_core.dialects.base import BudgetStanding, ClientSide, Spending
 
 _LEASE_SECONDS: Final = 60.0
 """After this time the place of a request whose process has died is free."""

@@ -11,7 +11,6 @@ from typing import Final, Literal
 
 import msgspec
 
-from wireglot.dialects.base import BudgetStanding, ClientSide
 from wireglot.gateway.config.prices import known_price, why_unknown
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics, Readings
@@ -22,11 +21,12 @@ from wireglot.gateway.request.job import CANDIDATE
 from wireglot.gateway.request.token_weight import TOKEN, embedding_tokens, token_weight
 from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.gateway.targets.routing import Target
-from wireglot.http.failures import AttemptFailed
-from wireglot.ir.outcome import Usage
-from wireglot.providers.prices import cost
 from wireglot.stores.base import Counters
 from wireglot.stores.records import MICRO, Budget, KeyQuotas, Rate
+from wireglot_core.dialects.base import BudgetStanding, ClientSide
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.providers.prices import cost
 
 LETTERS_PER_TOKEN: Final = 4
 """Characters per token of English or JSON."""

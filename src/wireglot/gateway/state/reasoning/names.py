@@ -22,10 +22,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from wireglot.dialects.base import is_minted
-from wireglot.ir.content import Foreign, Media, Message, Part, Text, ToolCall, ToolResult
-from wireglot.wire.cache import Cache, fold
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot_core.dialects.base import is_minted
+from wireglot_core.ir.content import Foreign, Media, Message, Part, Text, ToolCall, ToolResult
+from wireglot_core.wire.cache import Cache, fold
+from wireglot_core.wire.json import BadJson, decode, encode
 
 _NAME_BYTES: Final = 16
 _PREFIX_BYTES: Final = 32

@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.base import UNREADABLE
 from wireglot.gateway.state.reasoning.names import Turn, call_key, may_be_same, without_ids
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.content import Foreign, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
+from wireglot_core.dialects.base import UNREADABLE
+from wireglot_core.ir.content import Foreign, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
 
 _MAX_TURN_BYTES: Final = 1 << 20
 """Bytes of a turn's reasoning that is stored. Reasoning is far smaller; images, which are left out of a

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import answer_located
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.worker_thread import run_in_thread
@@ -34,11 +33,12 @@ from wireglot.gateway.state.reasoning.parts import (
 )
 from wireglot.gateway.state.store_health import StoreHealth
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.content import Foreign, Message, Part, Reasoning, ToolResult
-from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response
 from wireglot.stores.base import StoreDown, Vault
-from wireglot.wire.search import holds_any
+from wireglot_core.dialects.base import answer_located
+from wireglot_core.ir.content import Foreign, Message, Part, Reasoning, ToolResult
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Response
+from wireglot_core.wire.search import holds_any
 
 _DAY_SECONDS: Final = 86_400
 _MAX_KEPT_SECONDS: Final = 3650 * _DAY_SECONDS

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import Stored
-from wireglot.dialects.registry import ITEMS, surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Answerer, Exchange
@@ -41,7 +39,9 @@ from wireglot.gateway.state.tasks import Guarded, Pace, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
-from wireglot.wire.json import encode
+from wireglot_core.dialects.base import Stored
+from wireglot_core.dialects.registry import ITEMS, surface
+from wireglot_core.wire.json import encode
 
 # Background responses that run at once in one process.
 MOST: Final = 1000

@@ -19,13 +19,13 @@ from wireglot.gateway.state.responses.heartbeat import Heartbeats
 from wireglot.gateway.state.responses.orphans import Running
 from wireglot.gateway.state.responses.store import ResponseStore, Unstored
 from wireglot.gateway.state.stored_forms import EVENT, KeptResponse, now_ms
-from wireglot.http.failures import AttemptFailed
-from wireglot.ir.content import Message
-from wireglot.ir.errors import ApiError
-from wireglot.ir.stream import Failure, Start
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
+from wireglot_core.ir.content import Message
+from wireglot_core.ir.errors import ApiError
+from wireglot_core.ir.failures import AttemptFailed
+from wireglot_core.ir.stream import Failure, Start
 
 _UNFINISHED: Final = frozenset({"queued", "in_progress"})
 STOPPED: Final = "the gateway stopped while it worked on this response"

@@ -12,7 +12,6 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from wireglot.dialects.base import BadField, StateOptions, Stored
 from wireglot.gateway.errors import RequestError, with_request_errors
 from wireglot.gateway.request.ending import KeepsAll
 from wireglot.gateway.request.exchange import Exchange
@@ -35,11 +34,12 @@ from wireglot.gateway.state.responses.compaction import is_upstreams
 from wireglot.gateway.state.responses.store import WHY, ResponseStore
 from wireglot.gateway.state.store_health import NOT_HELD, NOT_STORED, StoreHealth
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, KeptResponse
-from wireglot.ir.content import Message
-from wireglot.ir.outcome import Response
-from wireglot.ir.request import AnyTool, Request
-from wireglot.providers.carried import with_minter
 from wireglot.stores import StoreDown
+from wireglot_core.dialects.base import BadField, StateOptions, Stored
+from wireglot_core.ir.content import Message
+from wireglot_core.ir.outcome import Response
+from wireglot_core.ir.request import AnyTool, Request
+from wireglot_core.providers.carried import with_minter
 
 _UNFINISHED: Final = frozenset({"queued", "in_progress"})
 

@@ -17,8 +17,6 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot.dialects.base import Compaction as CompactionForm
-from wireglot.dialects.base import Stored
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.exchange import Answerer, Exchange
@@ -26,11 +24,13 @@ from wireglot.gateway.request.headers import JSON
 from wireglot.gateway.request.job import read
 from wireglot.gateway.state.conversations.items import stored_of
 from wireglot.gateway.targets.routing import Unroutable, route
-from wireglot.ir.content import Foreign, Media, Message, Part, Role, Text, ToolCall, ToolResult
-from wireglot.ir.request import Request
-from wireglot.ir.stream import unfold
 from wireglot.stores.seal import Sealer, Unreadable
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import Compaction as CompactionForm
+from wireglot_core.dialects.base import Stored
+from wireglot_core.ir.content import Foreign, Media, Message, Part, Role, Text, ToolCall, ToolResult
+from wireglot_core.ir.request import Request
+from wireglot_core.ir.stream import unfold
+from wireglot_core.wire.json import decode, encode
 
 INSTRUCTIONS: Final = """\
 You condense conversations between a user and an assistant so that the assistant can go on with nothing but \

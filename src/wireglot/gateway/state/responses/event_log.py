@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import Stored, StoredEvents
 from wireglot.http.application import Headers
-from wireglot.wire.json import decode, encode
+from wireglot_core.dialects.base import Stored, StoredEvents
+from wireglot_core.wire.json import decode, encode
 
 FULL_BYTES: Final = 64 * 1024
 """With this many bytes, events are stored at once, without waiting for more."""

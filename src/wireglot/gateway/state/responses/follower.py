@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
-from wireglot.dialects.base import StoredEvents
 from wireglot.gateway.state.responses.background_work import is_final
 from wireglot.gateway.state.responses.event_log import EventLog, Frame, frame, frames, terminal
 from wireglot.gateway.state.stored_forms import EVENT, KeptResponse
@@ -15,6 +14,7 @@ from wireglot.http.application import Headers, Reply
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
+from wireglot_core.dialects.base import StoredEvents
 
 _PATIENCE_SECONDS: Final = 30.0
 """How long a follower is kept connected while the store is down."""

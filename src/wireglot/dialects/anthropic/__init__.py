@@ -1,5 +1,0 @@
-"""Codec of Anthropic's Messages API."""
-
-from wireglot.dialects.anthropic.dialect import DIALECT
-
-__all__ = ["DIALECT"]

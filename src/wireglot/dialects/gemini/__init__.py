@@ -1,5 +1,0 @@
-"""Codec of Google's Gemini API: generateContent and streamGenerateContent."""
-
-from wireglot.dialects.gemini.dialect import DIALECT
-
-__all__ = ["DIALECT"]

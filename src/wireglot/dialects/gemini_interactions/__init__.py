@@ -1,5 +1,0 @@
-"""Codec of Google's Gemini Interactions API: stateful answers made of steps."""
-
-from wireglot.dialects.gemini_interactions.dialect import DIALECT
-
-__all__ = ["DIALECT"]

@@ -1,5 +1,0 @@
-"""Codec of Ollama's native API: `/api/chat` and `/api/generate`, with their streams of JSON lines."""
-
-from wireglot.dialects.ollama.dialect import DIALECT
-
-__all__ = ["DIALECT"]

@@ -1,5 +1,0 @@
-"""Codec of OpenAI's Chat Completions API, also for the many servers that speak it, such as Kimi's."""
-
-from wireglot.dialects.openai_chat.dialect import DIALECT
-
-__all__ = ["DIALECT"]

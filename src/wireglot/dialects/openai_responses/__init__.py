@@ -1,5 +1,0 @@
-"""Codec of OpenAI's Responses API: `POST /v1/responses`."""
-
-from wireglot.dialects.openai_responses.dialect import DIALECT
-
-__all__ = ["DIALECT"]

@@ -1,0 +1,5 @@
+"""Codec of Anthropic's Messages API."""
+
+from wireglot_core.dialects.anthropic.dialect import DIALECT
+
+__all__ = ["DIALECT"]

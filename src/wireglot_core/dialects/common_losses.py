@@ -1,0 +1,37 @@
+"""Losses common to several dialects: filler turns, several answers, events and checks of other dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from wireglot_core.dialects.surface import Surface
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.request import Request
+
+FILLER: Final = "Continue."
+"""The user's text if the dialect requires a turn of the user and there is none."""
+NO_MESSAGE: Final = Loss(
+    "$.messages", "content.position", "invented", f'there must be a message: "{FILLER}" was added'
+)
+
+
+def media_note(kind: str) -> str:
+    """The text in the place of media that cannot be sent."""
+    return f"[{kind} left out: this model cannot take it]"
+
+
+ONE_ANSWER: Final = Loss("$.others", "candidates", "dropped", "this dialect can hold only one answer")
+"""The loss for further answers, whole or streamed."""
+
+NO_SAFEGUARDS: Final = Loss("$.safeguards", "safeguards", "dropped", "this dialect has no such check")
+NO_RESULTS: Final = Loss("$.safeguard_results", "safeguards", "dropped", "no field for results of a check")
+
+
+def unreported_sequence(request: Request, client: Surface | None, server: Surface) -> Iterator[Loss]:
+    """Reported with the request, since the answer no longer contains the sequence: it was cut off with the
+    text after it."""
+    expected = client is not None and client.stop_sequences == "told"
+    if request.stop and expected and server.stop_sequences == "hidden":
+        detail = "the upstream does not report whether and which of them ended the answer"
+        yield Loss("$.stop", "stop_sequence", "approximated", detail)

@@ -1,0 +1,118 @@
+"""Renders tools and the choice among them."""
+
+from __future__ import annotations
+
+from typing import Any, Final, assert_never
+
+from wireglot_core.dialects.client_tools import declare_native
+from wireglot_core.dialects.fields import own_fields, own_form
+from wireglot_core.dialects.gemini_interactions.names import OWN, put_back
+from wireglot_core.dialects.gemini_interactions.tools import MODES, VALIDATED
+from wireglot_core.dialects.google_shared import server_headers
+from wireglot_core.dialects.hosted_options import lose_options, not_run, server_of
+from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.request import AnyTool, HostedTool, Tool, ToolChoice
+
+_OWN_TOOLS: Final = {
+    "web_search": "google_search",
+    "web_fetch": "url_context",
+    "code_execution": "code_execution",
+}
+
+
+def render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> list[dict[str, Any]]:
+    rendered = []
+    for index, tool in enumerate(tools):
+        path = f"$.tools[{index}]"
+        value = (
+            _render_function(tool, path, losses) if type(tool) is Tool else _render_hosted(tool, path, losses)
+        )
+        if value is not None:
+            rendered.append(value)
+    return rendered
+
+
+def _render_function(tool: Tool, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+    if tool.kind == "custom":
+        losses.append(Loss(path, "tool.custom", "dropped", "Gemini has no freeform tools"))
+        return None
+    losses_of_extra(tool.extra, OWN, path, losses)
+    declare_native(tool, path, losses)
+    if tool.strict:
+        losses.append(Loss(f"{path}.strict", "tool.strict", "dropped", "no such switch for one function"))
+    if tool.namespace:
+        losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "functions have no namespaces"))
+    if tool.deferred:
+        losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "every tool is loaded"))
+    if tool.cache is not None:
+        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
+    function: dict[str, Any] = {"type": "function", "name": tool.name}
+    if tool.description is not None:
+        function["description"] = tool.description
+    if tool.schema is not None:
+        function["parameters"] = tool.schema
+    return put_back(function, tool.extra)
+
+
+def _render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+    if tool.native.dialect == OWN:
+        return tool.native.value
+    if tool.kind == "mcp":
+        return _render_server(tool, path, losses)
+    kind = _OWN_TOOLS.get(tool.kind)
+    if kind is None:
+        losses.append(not_run(tool, path, f"{tool.native.type} of {tool.native.dialect}"))
+        return None
+    losses.append(Loss(path, "hosted_tool", "approximated", f"Google's own {kind}"))
+    lose_options(tool, (), path, losses)
+    return {"type": kind}
+
+
+def _render_server(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+    if tool.server is not None and tool.server.approval:
+        losses.append(Loss(path, "hosted_tool", "dropped", "no one can approve its calls here"))
+        return None
+    server = server_of(tool, path, "as an mcp_server", losses)
+    if server is None:
+        return None
+    if server.deferred:
+        losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "every tool is loaded"))
+    value: dict[str, Any] = {"type": "mcp_server", "name": server.name, "url": server.url}
+    value |= server_headers(server.token)
+    if server.allowed is not None:
+        value["allowed_tools"] = [{"mode": "auto", "tools": list(server.allowed)}]
+    return value
+
+
+def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[Loss]) -> Any:
+    """`tool_choice`; None if there is no function for it to apply to."""
+    path = "$.tool_choice"
+    losses_of_extra(choice.extra, OWN, path, losses)
+    form = own_form(choice.extra, OWN)
+    if form.get("shape") == "allowed_tools" and MODES.get(form.get("mode") or "auto") == choice.mode:
+        stated = {"mode": form["mode"]} if form["mode"] else {}
+        return {"allowed_tools": {**stated, **({"tools": list(choice.only)} if choice.only else {})}}
+    if choice.hosted and choice.mode != "none":
+        detail = f"{choice.mode}: tools that Google runs cannot be chosen here"
+        losses.append(Loss(path, "tool_choice", "approximated", detail))
+        if choice.only:
+            return _allowed(VALIDATED, choice)
+        # Refers to functions only: tools that Google runs are not affected.
+        return "none" if any(type(tool) is Tool for tool in tools) else None
+    match choice.mode:
+        case "required":
+            return _allowed("any", choice) if choice.only else "any"
+        case "none":
+            if choice.only:
+                losses.append(Loss(f"{path}.only", "tool_choice", "dropped", "no tool may be called anyway"))
+            return "none"
+        case "auto":
+            if choice.only:
+                return _allowed(VALIDATED, choice)
+            return VALIDATED if own_fields(choice.extra, OWN).get("mode") == VALIDATED else "auto"
+        case _ as never:
+            assert_never(never)
+
+
+def _allowed(mode: str, choice: ToolChoice) -> dict[str, Any]:
+    return {"allowed_tools": {"mode": mode, "tools": list(choice.only)}}
