@@ -15,7 +15,7 @@ import sys
 class OnlyMsgspec:
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
-        if top not in sys.stdlib_module_names and top not in ("wireglot", "msgspec"):
+        if top not in sys.stdlib_module_names and top not in ("wireglot", "wireglot_core", "msgspec"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, OnlyMsgspec())

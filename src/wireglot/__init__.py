@@ -15,7 +15,7 @@ from wireglot_core import __version__ as __version__
 if TYPE_CHECKING:  # for type checkers, so that a misspelt name is an error
     from wireglot import history as history
     from wireglot import kimi as kimi
-    from wireglot_core import *  # noqa: F403
+    from wireglot_core import *  # noqa: F403  # its names are in its `__all__`
 else:
 
     def __getattr__(name: str) -> Any:

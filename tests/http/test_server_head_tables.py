@@ -271,11 +271,11 @@ def test_a_refusal_without_a_dialect_is_the_last_answer_of_its_connection():
         (503, "server_error", "1"),
         (505, "invalid_request_error", None),
     ):
-        refusal = plain_refusal(status, "code", "line\nend")
+        refusal = plain_refusal(status, "code", "a message")
         assert refusal.close
         assert refusal.status == status
         assert json.loads(refusal.body) == {
-            "error": {"message": "line\\nend", "type": kind, "param": None, "code": "code"}
+            "error": {"message": "a message", "type": kind, "param": None, "code": "code"}
         }
         assert dict(refusal.headers) == {
             "content-type": "application/json",

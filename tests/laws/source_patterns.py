@@ -15,7 +15,7 @@ from tools.structure import Module, modules
 _FUNCTIONS: Final = {
     "compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn",
 }  # fmt: skip
-_TESTING: Final = "wireglot.testing"
+_TESTING: Final = ("wireglot.testing", "wireglot_core.testing")
 """Its patterns meet only what the tests of a dialect's author have made."""
 _ANCHORED: Final[dict[str, Mode]] = {"match": "match", "fullmatch": "fullmatch"}
 

@@ -27,7 +27,7 @@ from tools.lab.proofs import PROOFS, is_current
 ROOT: Final = Path(__file__).parents[2]
 PLACES: Final = {
     "pyproject.toml": r'^version = "([^"]+)"$',
-    "src/wireglot/__init__.py": r'^__version__ = "([^"]+)"$',
+    "src/wireglot_core/__init__.py": r'^__version__ = "([^"]+)"$',
     "compose.yaml": r"^ +image: wireglot:(\S+)$",
     "deploy/fleet/compose.yaml": r"^ +image: wireglot:(\S+)$",
     "deploy/kubernetes/one/wireglot.yaml": r"^ +image: wireglot:(\S+)$",
