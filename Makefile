@@ -20,7 +20,7 @@ CORPUS ?= ../shared/corpus/dev
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: .client-programs .nginx .valgrind help setup demo test newcomer full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages artifacts release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants sim same rolling clients watch contract live clean
+.PHONY: .client-programs .nginx .valgrind help setup demo test test-core newcomer full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages artifacts release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants sim same rolling clients watch contract live clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':[^#]*## ' '{ \
@@ -55,8 +55,14 @@ demo: $(VENV)/.package ## Translate a bundled example between all dialects and s
 	$(BIN)/wireglot demo
 
 # Each worker begins with a part of its own, so that what a folder shares is set up once, and takes over what is left.
+# What fails in the core does not keep the other tests from running.
 test: $(VENV)/.dev ## Run the tests: of large tables some of each kind, with WIREGLOT_WHOLE=1 all
-	$(BIN)/python -m pytest -q --workers $(JOBS)
+	$(MAKE) --no-print-directory test-core; core=$$?; \
+		$(BIN)/python -m pytest -q --workers $(JOBS) --ignore tests/core && exit $$core
+
+# `wireglot` cannot be imported there: the core is used without it.
+test-core: $(VENV)/.dev ## Run the tests of wireglot_core, without the gateway
+	WIREGLOT_CORE_ALONE=1 $(BIN)/python -m pytest -q --workers $(JOBS) tests/core
 
 # Programs that tests start are counted with them, but for those that they kill. A few tests look at what is loaded, and
 # see what counts: the figure is reported all the same. From 3.12 on Python counts by itself, in a third of the time.

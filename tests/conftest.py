@@ -17,7 +17,6 @@ from tests.workers import pytest_addoption as pytest_addoption
 from tests.workers import pytest_collection_finish as collection_finished
 from tests.workers import pytest_runtestloop as pytest_runtestloop
 from tests.workers import pytest_sessionstart as pytest_sessionstart
-from wireglot.stores.journal import disk
 
 settings.register_profile(
     "ci",
@@ -29,6 +28,11 @@ settings.register_profile(
 settings.register_profile("deep", settings.get_profile("ci"), derandomize=False, max_examples=2000)
 if os.environ.get("WIREGLOT_PURE"):
     sys.modules["wireglot_core.wire._scan"] = None  # type: ignore[assignment]  # None makes its import fail
+
+CORE_ALONE = bool(os.environ.get("WIREGLOT_CORE_ALONE"))
+"""`make test-core`: the tests of the core have no gateway beside it."""
+if CORE_ALONE:
+    sys.modules["wireglot"] = None  # type: ignore[assignment]  # None makes its import fail
 
 settings.load_profile("deep" if os.environ.get("WIREGLOT_DEEP") else "ci")
 
@@ -52,6 +56,10 @@ def _temporary_folders_in_memory() -> None:
         if runs_programs and shutil.disk_usage(_MEMORY).free > 4 << 30:
             os.environ["TMPDIR"] = str(_MEMORY)
             tempfile.tempdir = None
+            if CORE_ALONE:
+                return
+            from wireglot.stores.journal import disk
+
             # Reserving there fills 64 MB with zeros for each gateway, which takes longer than its start.
             disk._fallocate = lambda fd, start, size: os.ftruncate(fd, start + size)
 

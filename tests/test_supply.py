@@ -54,8 +54,13 @@ def watch(event, arguments):
         seen.append(f"writes {arguments[0]}")
 sys.addaudithook(watch)
 sys.dont_write_bytecode = True
-import wireglot
-names = [each.name for each in pkgutil.walk_packages(wireglot.__path__, "wireglot.") if not each.name.endswith("__main__")]
+import wireglot, wireglot_core
+names = [
+    each.name
+    for package in (wireglot, wireglot_core)
+    for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not each.name.endswith("__main__")
+]
 for name in names:
     importlib.import_module(name)
 print(len(names), *seen, sep="\\n")

@@ -16,6 +16,15 @@ SOURCE: Final = "."
 """What an installer is given: no index has the package, so it is the folder of a checkout. Pages and hints
 follow it (`make docs`, tools/install_lines.py). Once an index has the package, this is its name there."""
 _NAME: Final = "wireglot"
+_PACKAGES: Final = ("wireglot/", "wireglot_core/")
+
+
+def own_file(filename: str) -> str:
+    """A source file of ours without where it is installed, "wireglot/http/retry.py"; "" for others."""
+    found = PurePath(filename)
+    above = PurePath(__file__).parents[1]
+    inside = found.relative_to(above).as_posix() if found.is_relative_to(above) else ""
+    return inside if inside.startswith(_PACKAGES) else ""
 
 
 def install_hint(extra: str = "") -> str:

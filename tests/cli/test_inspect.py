@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import COMMAND, PLAIN, run
+from tests.core.traces.conversations import conversation
 from tests.processes import ForkedCommand, run_forked
-from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.cli.inspect import page_link
 from wireglot.cli.remote_gateway import address_of

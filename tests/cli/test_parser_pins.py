@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.laws.test_pair_goldens import UPDATE
+from tests.core.laws.test_pair_goldens import UPDATE
 from wireglot.cli.parser import build_parser
 from wireglot.cli.run.agents import PRINTED
 from wireglot.cli.run.clients import CLIENTS

@@ -17,8 +17,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.cli.running import run
-from tests.laws.test_pair_goldens import UPDATE
-from tests.traces.conversations import conversation
+from tests.core.laws.test_pair_goldens import UPDATE
+from tests.core.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.cli.init import FoundProviders, InitReport, ProviderCandidate, config_text
 from wireglot.cli.trace_view import list_lines

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.core.traces.conversations import conversation
 from tests.tiers import rows
-from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.cli import demo, keys, models, smoke, store, trace
 from wireglot.cli.argument_parser import ArgumentParser, near, positive

@@ -17,8 +17,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.cli.running import COMMAND, PLAIN, complaint, run
+from tests.core.traces.conversations import conversation
 from tests.tiers import rows
-from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.cli import main, trace
 from wireglot.cli.parser import build_parser

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.cli.running import run
+from tests.core.traces.conversations import NAMES, conversation
 from tests.tiers import rows
-from tests.traces.conversations import NAMES, conversation
 from tests.waiting import wait_until
 from wireglot.testing import replay
 from wireglot.testing.live_gateway import LiveGateway

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.dialects import acme
+from tests.core.dialects import acme
 from wireglot.gateway.config import ConfigError
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -338,7 +338,7 @@ SERVE = [sys.executable, "-m", "wireglot.cli", "serve", "--port", "0", "--log", 
 
 
 def test_a_package_brings_it_to_a_gateway_that_is_started(tmp_path: Path) -> None:
-    environ = installed(tmp_path, "acme = tests.dialects.acme:DIALECT")
+    environ = installed(tmp_path, "acme = tests.core.dialects.acme:DIALECT")
     with ScriptedUpstream() as upstream:
         config = tmp_path / "wireglot.toml"
         config.write_text(
@@ -379,8 +379,8 @@ def _listening(process: subprocess.Popen[bytes]) -> str:
     ("entries", "reported"),
     [
         (["acme = tests.dialects.nowhere:DIALECT"], "cannot be loaded: ModuleNotFoundError"),
-        (["acme = tests.dialects.acme:NAME"], "is no wireglot_core.dialects.base.Dialect"),
-        (["openai-chat = tests.dialects.acme:CHAT"], "there is a dialect 'openai-chat' already"),
+        (["acme = tests.core.dialects.acme:NAME"], "is no wireglot_core.dialects.base.Dialect"),
+        (["openai-chat = tests.core.dialects.acme:CHAT"], "there is a dialect 'openai-chat' already"),
     ],
 )
 def test_a_package_that_brings_none_stops_the_start_in_one_line(

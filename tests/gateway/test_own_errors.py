@@ -16,6 +16,7 @@ from wireglot.gateway.errors import (
     refusal,
     with_request_errors,
 )
+from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Extra
 from wireglot_core.ir.errors import ApiError, ClientFault, Unsupported
 from wireglot_core.wire.json import decode
@@ -118,3 +119,18 @@ def test_what_is_wrong_with_a_request_names_its_place(
 def test_another_status_for_what_http_has_a_word_for() -> None:
     error = RequestError("bad", "no").with_status(426)
     assert (error.error.status, error.error.message) == (426, "no")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("session_not_found", "losses_not_found", "exchange_not_found", "not_recorded", "no_picture"),
+        *("unknown_url", "not_served"),
+    ],
+)
+def test_what_another_gateway_of_ours_does_not_have_is_not_found(code: str) -> None:
+    refused = RequestError("not_found", "m", code=code).error
+    for name in ("openai-chat", "openai-responses"):
+        read = dialect(name).parse_error({"error": {"code": refused.code, "message": "m", "type": "x"}}, 500)
+        assert read is not None
+        assert read.kind == refused.kind == "not_found"

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.laws.cases import every_dialect
+from tests.core.laws.cases import every_dialect
 from wireglot import ClientFault
 from wireglot.history import History
+from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.registry import DialectName
 from wireglot_core.ir.request import Sampling, Thinking
 
@@ -44,3 +45,10 @@ def test_lists_and_objects_stand_for_their_types(name: DialectName) -> None:
         name, model="m", thinking=Thinking(effort="high"), sampling=Sampling(temperature=0.5)
     )
     assert asked().request(name, model="m", **setting).value == stated.value
+
+
+def test_a_history_names_the_project_as_well() -> None:
+    history = History()
+    history.user("hi")
+    sent = history.request("code-assist", model="m", context=Context(project="my-project")).value
+    assert sent["project"] == "my-project"

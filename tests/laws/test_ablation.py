@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.laws.cases import DEEP, MAIN, of_kind, recorded
+from tests.core.laws.cases import DEEP, MAIN, of_kind, recorded
 from tests.tiers import rows
 from tools.fidelity.ablation import Kind, is_said_elsewhere, silent_fields
 from tools.fidelity.corpus import avoidable_losses, main

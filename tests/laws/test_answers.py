@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.gateway.faults.faults_kit import BY_NAME, Answered, ask, every_dialect, model_at
-from tests.laws.cases import MAIN
-from tests.laws.sdks import RESPONSES, STREAMS, Failed, Understood
-from tests.laws.strange_answers import (
+from tests.core.laws.cases import MAIN
+from tests.core.laws.sdks import RESPONSES, STREAMS, Failed, Understood
+from tests.core.laws.strange_answers import (
     ARGUMENTS,
     CUT_STREAMS,
     STRANGE,
@@ -24,6 +23,7 @@ from tests.laws.strange_answers import (
     response,
     tool_use,
 )
+from tests.gateway.faults.faults_kit import BY_NAME, Answered, ask, every_dialect, model_at
 from tests.tiers import WHOLE, rows
 from wireglot import StreamTranslator, translate_response
 from wireglot.testing.live_gateway import LiveGateway

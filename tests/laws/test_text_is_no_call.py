@@ -4,8 +4,8 @@ from functools import cache
 
 import pytest
 
+from tests.core.laws.cases import MAIN
 from tests.gateway.faults.faults_kit import post
-from tests.laws.cases import MAIN
 from tests.tiers import rows
 from wireglot.testing.live_gateway import BASES, LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream

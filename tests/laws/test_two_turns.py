@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.laws.cases import MAIN, MAIN_PAIRS, of_kind, recorded
+from tests.core.laws.cases import MAIN, MAIN_PAIRS, of_kind, recorded
 from tests.tiers import rows
 from tools.fidelity.matrix import said_back
 from tools.fidelity.necessary import brought_no_state

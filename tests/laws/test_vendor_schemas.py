@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from tests.laws import neutral
-from tests.laws.cases import MAIN
-from tests.laws.strange_answers import STRANGE
+from tests.core.laws import neutral
+from tests.core.laws.cases import MAIN
+from tests.core.laws.strange_answers import STRANGE
 from tests.tiers import rows
 from tools.judges.environments import Missing
 from tools.judges.oracle import Kind, Oracle, events, oracle

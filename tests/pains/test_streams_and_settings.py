@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.laws.cases import FIXTURES, MAIN, MAIN_PAIRS
-from tests.laws.wires import ends_in
+from tests.core.laws.cases import FIXTURES, MAIN, MAIN_PAIRS
+from tests.core.laws.wires import ends_in
 from tests.tiers import rows
 from wireglot import StreamTranslator, StrictLoss, translate_request, translate_response
 from wireglot_core.ir.request import EFFORTS

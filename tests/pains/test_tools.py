@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.laws.cases import FIXTURES, MAIN
+from tests.core.laws.cases import FIXTURES, MAIN
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot_core.dialects.registry import DialectName
 from wireglot_core.wire.sse import SseDecoder

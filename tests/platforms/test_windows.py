@@ -16,8 +16,13 @@ import importlib, pkgutil, sys
 sys.path.insert(0, sys.argv[1])
 from like_windows import become_like_windows
 become_like_windows()
-import wireglot
-names = [each.name for each in pkgutil.walk_packages(wireglot.__path__, "wireglot.") if not each.name.endswith("__main__")]
+import wireglot, wireglot_core
+names = [
+    each.name
+    for package in (wireglot, wireglot_core)
+    for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not each.name.endswith("__main__")
+]
 for name in names:
     importlib.import_module(name)
 print(len(names))

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from tests.laws.cases import FIXTURES
+from tests.core.laws.cases import FIXTURES
 from wireglot.probe.cases.prompts import HELLO, WEATHER_FORCED
 from wireglot.probe.question import ProbeQuestion, ask
 from wireglot.probe.reply import Broken, ProbeFrame

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from tests.laws.cases import FIXTURES
+from tests.core.laws.cases import FIXTURES
 from wireglot.probe.report import catalog_entry
 from wireglot.probe.run import WIRES, DemoEndpoint, cases_for, run_cases
 from wireglot.probe.talk import ProbeLedger

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.traces.conversations import conversation
+from tests.core.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.testing import replay
 from wireglot.testing.live_gateway import LiveGateway

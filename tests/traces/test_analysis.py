@@ -7,8 +7,8 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from tests.core.traces.conversations import NAMES, PAIRS, conversation
 from tests.tiers import rows
-from tests.traces.conversations import NAMES, PAIRS, conversation
 from tests.traces.recorded import recorded
 from wireglot_core.traces.analysis import with_analysis
 from wireglot_core.traces.pointer import resolve

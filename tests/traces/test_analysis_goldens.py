@@ -12,8 +12,8 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from tests.laws.test_pair_goldens import UPDATE
-from tests.traces.conversations import NAMES, conversation
+from tests.core.laws.test_pair_goldens import UPDATE
+from tests.core.traces.conversations import NAMES, conversation
 from tests.traces.recorded import recorded
 from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.registry import dialect

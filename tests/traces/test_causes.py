@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.core.traces.conversations import NAMES, PAIRS, SCHEMA, conversation
 from tests.tiers import rows
-from tests.traces.conversations import NAMES, PAIRS, SCHEMA, conversation
 from tests.traces.recorded import recorded
 from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.registry import dialect

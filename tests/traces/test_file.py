@@ -8,8 +8,8 @@ import json
 
 import pytest
 
+from tests.core.traces.conversations import conversation
 from tests.tiers import rows
-from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot_core.traces import file
 from wireglot_core.traces.analysis import with_analysis

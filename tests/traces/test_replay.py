@@ -6,8 +6,8 @@ import json
 
 from msgspec.structs import replace
 
+from tests.core.traces.conversations import PAIRS, conversation
 from tests.tiers import rows
-from tests.traces.conversations import PAIRS, conversation
 from tests.traces.recorded import recorded
 from wireglot_core.traces.replay import replay
 from wireglot_core.traces.target import RecordedTarget

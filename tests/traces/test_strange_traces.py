@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from tests.core.traces.conversations import NAMES, conversation
 from tests.tiers import WHOLE, rows
-from tests.traces.conversations import NAMES, conversation
 from tests.traces.recorded import recorded
 from wireglot.cli.trace_view import Shown
 from wireglot_core.traces.analysis import with_analysis

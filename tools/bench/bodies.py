@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from wireglot import translate_request
+from wireglot_core import translate_request
 from wireglot_core.dialects.registry import DialectName
 from wireglot_core.wire.json import encode
 

@@ -23,7 +23,7 @@ import msgspec
 from tools.bench.bodies import agent_request
 from tools.bench.page import write
 from tools.bench.streams import MODELS, stream
-from wireglot import StreamTranslator, translate_request
+from wireglot_core import StreamTranslator, translate_request
 from wireglot_core.dialects.registry import DialectName, dialect_name
 from wireglot_core.wire.json import encode
 from wireglot_core.wire.sse import SseDecoder

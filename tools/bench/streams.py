@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from wireglot import StreamTranslator
+from wireglot_core import StreamTranslator
 from wireglot_core.dialects.registry import DialectName
 from wireglot_core.wire.json import encode
 

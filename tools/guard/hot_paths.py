@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from tools.bench.bodies import body
 from tools.bench.streams import MODELS, stream
-from wireglot import StreamTranslator
+from wireglot_core import StreamTranslator
 from wireglot_core.dialects.registry import DialectName
 
 MARK = "getppid"

@@ -15,8 +15,8 @@ from typing import Any, Final
 from tools.judges.oracle import Kind, events, installed
 from tools.lab.fuzz_mutations import Mutator
 from tools.lab.fuzz_target import Found, Input
-from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.gateway.config import ConfigError, load
+from wireglot_core import StreamTranslator, translate_request, translate_response
 from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.envelope import PREFIX, UNREADABLE, Holder, seal, unseal, unseal_all
 from wireglot_core.dialects.registry import NAMES, DialectName, dialect

@@ -47,7 +47,7 @@ PROOFS: Final = (
         "every 2-way split and 10,000 random splits of streams, all pairs of dialects",
         "bit-identical",
         "tools.lab.splits",
-        quick="tests/laws/test_chunking.py",
+        quick="tests/core/laws/test_chunking.py",
     ),
     Proof(
         "cuts",
@@ -55,7 +55,7 @@ PROOFS: Final = (
         "last chunk), for every dialect of a client",
         "one proper error, or complete if its end had arrived; never an invented end, no cut argument",
         "tools.lab.cuts",
-        quick="tests/laws/test_truncation.py",
+        quick="tests/core/laws/test_truncation.py",
     ),
     Proof(
         "sim",
@@ -167,7 +167,7 @@ PROOFS: Final = (
         "0 crashes, 0 hangs, 0 x 5xx, only typed errors",
         "tools.lab.fuzz",
         tier="soak",
-        quick="tests/laws/test_garbage.py",
+        quick="tests/core/laws/test_garbage.py",
     ),
     Proof(
         "secrets",

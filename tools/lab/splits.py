@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tools.lab.progress import Progress
 from tools.lab.result import Run, add_options
-from wireglot import StreamTranslator
+from wireglot_core import StreamTranslator
 from wireglot_core.dialects.registry import NAMES, DialectName
 from wireglot_core.testing.check_dialect import Case, fixtures
 

@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src"
 
 LEFT_OUT = (
-    "tests/laws/test_matrix.py",
-    "tests/laws/test_garbage.py",
+    "tests/core/laws/test_matrix.py",
+    "tests/core/laws/test_garbage.py",
     "tests/test_docs.py::test_the_committed_pages_are_up_to_date",
     "tests/gateway/state/test_long_conversations.py",
     "tests/gateway/state/test_conversations_at_once.py",
@@ -39,10 +39,10 @@ def _gateway(name: str, *more: str) -> Package:
     return Package(f"gateway/{name}", (f"wireglot/gateway/{name}/**/*.py",), (f"tests/gateway/{name}", *more))
 
 
-_LAWS = ("tests/laws",)
+_LAWS = ("tests/core/laws",)
 _WIRE = (
-    "tests/dialects/test_surfaces.py",
-    "tests/dialects/test_taps.py",
+    "tests/core/dialects/test_surfaces.py",
+    "tests/core/dialects/test_taps.py",
     "tests/gateway/state/test_usage_checks.py",
     *_LAWS,
 )
@@ -53,10 +53,10 @@ PACKAGES = (
         ("wireglot/*.py", "wireglot_core/*.py"),
         (
             "tests/test_library_alone.py",
-            "tests/test_translate.py",
-            "tests/test_translate_details.py",
+            "tests/core/test_translate.py",
+            "tests/core/test_translate_details.py",
             "tests/test_typed_surface.py",
-            "tests/dialects/test_registry.py",
+            "tests/core/dialects/test_registry.py",
             "tests/gateway/test_a_dialect_of_ones_own.py",
             *_LAWS,
         ),
@@ -74,7 +74,7 @@ PACKAGES = (
             "tests/gateway/state/test_reasoning_round_trips.py",
             "tests/gateway/state/test_reasoning_vault.py",
             "tests/gateway/state/test_client_shapes.py",
-            "tests/dialects/test_envelope.py",
+            "tests/core/dialects/test_envelope.py",
             "tests/stores/test_vault.py",
             "tests/pains",
         ),
@@ -97,28 +97,30 @@ PACKAGES = (
         ),
     ),
     Package(
-        "dialects/anthropic", ("wireglot_core/dialects/anthropic/*.py",), ("tests/dialects/anthropic", *_WIRE)
+        "dialects/anthropic",
+        ("wireglot_core/dialects/anthropic/*.py",),
+        ("tests/core/dialects/anthropic", *_WIRE),
     ),
     Package(
         "dialects/ollama",
         ("wireglot_core/dialects/ollama/*.py",),
-        ("tests/dialects/ollama", "tests/gateway/relay/test_ollama_clients.py", *_WIRE),
+        ("tests/core/dialects/ollama", "tests/gateway/relay/test_ollama_clients.py", *_WIRE),
     ),
     Package(
         "dialects/gemini_interactions",
         ("wireglot_core/dialects/gemini_interactions/*.py",),
-        ("tests/dialects/gemini_interactions", "tests/gateway/state/test_interactions.py", *_WIRE),
+        ("tests/core/dialects/gemini_interactions", "tests/gateway/state/test_interactions.py", *_WIRE),
     ),
     Package(
         "dialects/openai_chat",
         ("wireglot_core/dialects/openai_chat/*.py",),
-        ("tests/dialects/openai_chat", *_WIRE),
+        ("tests/core/dialects/openai_chat", *_WIRE),
     ),
     Package(
         "dialects/openai_responses",
         ("wireglot_core/dialects/openai_responses/*.py",),
         (
-            "tests/dialects/openai_responses",
+            "tests/core/dialects/openai_responses",
             "tests/gateway/state",
             "tests/gateway/test_websockets.py",
             "tests/gateway/test_upstream_sockets.py",
@@ -128,33 +130,33 @@ PACKAGES = (
     Package(
         "dialects/gemini",
         ("wireglot_core/dialects/gemini/*.py",),
-        ("tests/dialects/gemini", "tests/requirements/test_code_assist.py", *_WIRE),
+        ("tests/core/dialects/gemini", "tests/requirements/test_code_assist.py", *_WIRE),
     ),
     Package(
         "dialects",
         ("wireglot_core/dialects/*.py", "wireglot_core/dialects/schema/*.py"),
-        ("tests/dialects", "tests/gateway/state/test_usage_checks.py", *_LAWS),
+        ("tests/core/dialects", "tests/gateway/state/test_usage_checks.py", *_LAWS),
     ),
     Package(
         "ir",
         ("wireglot_core/ir/*.py",),
         (
-            "tests/ir",
-            "tests/dialects/anthropic/test_safeguards.py",
-            "tests/dialects/test_purpose.py",
-            "tests/test_translate.py",
+            "tests/core/ir",
+            "tests/core/dialects/anthropic/test_safeguards.py",
+            "tests/core/dialects/test_purpose.py",
+            "tests/core/test_translate.py",
             *_LAWS,
         ),
     ),
     Package(
         "providers",
         ("wireglot_core/providers/**/*.py",),
-        ("tests/providers", "tests/test_translate.py", *_LAWS),
+        ("tests/core/providers", "tests/core/test_translate.py", *_LAWS),
     ),
     Package(
         "wire",
         ("wireglot_core/wire/*.py", "wireglot_core/cache/*.py"),
-        ("tests/wire", "tests/cache", "tests/gateway/request"),
+        ("tests/core/wire", "tests/core/cache", "tests/gateway/request"),
     ),
     Package(
         "http",
@@ -179,8 +181,8 @@ PACKAGES = (
         "traces",
         ("wireglot_core/traces/*.py",),
         (
-            "tests/traces",
-            "tests/testing",
+            "tests/core/traces",
+            "tests/core/testing",
             "tests/gateway/trace/test_replayed_errors.py",
             "tests/gateway/trace/test_tangled.py",
             "tests/cli/test_trace.py",
@@ -189,7 +191,7 @@ PACKAGES = (
     Package(
         "testing",
         ("wireglot/testing/*.py", "wireglot/testing/scripted_upstream/*.py", "wireglot_core/testing/*.py"),
-        ("tests/laws", "tests/testing", "tests/demo/test_upstream.py"),
+        ("tests/core/laws", "tests/core/testing", "tests/demo/test_upstream.py"),
     ),
     Package("demo", ("wireglot/demo/*.py",), ("tests/demo",)),
     Package("probe", ("wireglot/probe/**/*.py",), ("tests/probe", "tests/cli/test_probe.py")),
@@ -230,7 +232,7 @@ PACKAGES = (
     ),
     _gateway(
         "request",
-        "tests/dialects/test_purpose.py",
+        "tests/core/dialects/test_purpose.py",
         "tests/gateway/faults/test_faults_errors.py",
         "tests/gateway/faults/test_faults_json.py",
         "tests/gateway/faults/test_faults_requests.py",

@@ -221,7 +221,7 @@ def _package_of_others(missing: ModuleNotFoundError) -> str | None:
     """The library alone may be installed (docs/decisions/0020); a missing module of Python or of ours is a
     bug."""
     package = (missing.name or "").partition(".")[0]
-    if package in ("", "wireglot") or package in sys.stdlib_module_names:
+    if package in ("", "wireglot", "wireglot_core") or package in sys.stdlib_module_names:
         return None
     return package
 

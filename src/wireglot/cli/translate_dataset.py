@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
+from pathlib import PurePath
 from typing import Any, TextIO
 
 import msgspec
@@ -35,6 +36,7 @@ from wireglot.cli.translate_io import (
 )
 from wireglot_core.dialects.fields import Fields, describe
 from wireglot_core.dialects.registry import UnknownDialect
+from wireglot_core.extras import own_file
 from wireglot_core.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
 from wireglot_core.ir.loss import Loss
 from wireglot_core.providers.spec import UnknownProvider
@@ -196,15 +198,9 @@ def _failed(identity: Any, type_: str, path: str, message: str) -> LineResult:
 
 def _whereabouts(bug: Exception) -> str:
     """The exception and its place, without its text, which could quote the document."""
-    frames = traceback.extract_tb(bug.__traceback__)
-    module = (
-        frames[-1]
-        .filename.replace("\\", "/")
-        .rpartition("/wireglot/")[2]
-        .removesuffix(".py")
-        .replace("/", ".")
-    )
-    return f"unexpected {type(bug).__name__} in {module}, line {frames[-1].lineno}; please report it"
+    last = traceback.extract_tb(bug.__traceback__)[-1]
+    module = (own_file(last.filename) or PurePath(last.filename).name).removesuffix(".py").replace("/", ".")
+    return f"unexpected {type(bug).__name__} in {module}, line {last.lineno}; please report it"
 
 
 _INTERVAL = 0.25

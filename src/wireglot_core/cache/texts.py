@@ -29,7 +29,7 @@ _VALUE_BYTES: Final = 3
 bytes."""
 _ENTRY_BYTES: Final = 2304
 """Added for each text, however short it is: its value, its places in the memory and in what is parsed from
-it. Measured with conversations of tiny turns (tests/laws/test_growing.py)."""
+it. Measured with conversations of tiny turns (tests/core/laws/test_growing.py)."""
 _KEPT_BYTES: Final = 384
 """Added for each derived value, in addition to the size its maker reports."""
 _MAX_MADE: Final = 32

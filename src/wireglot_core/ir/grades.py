@@ -287,7 +287,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("video", "invented"): ("harmless", "Only its type was guessed."),
 }
 """(feature, action) -> how bad it is for the sender of the request, and why. `docs/reference/losses.md` is
-generated from this; every loss declared in the code must be listed (tests/ir/test_grades.py)."""
+generated from this; every loss declared in the code must be listed (tests/core/ir/test_grades.py)."""
 
 
 @lru_cache(maxsize=1024)

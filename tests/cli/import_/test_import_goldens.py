@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cli.import_.kit import ALL, FIXTURES, imported
-from tests.laws.test_pair_goldens import UPDATE
+from tests.core.laws.test_pair_goldens import UPDATE
 from tests.tiers import rows
 
 

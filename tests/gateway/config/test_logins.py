@@ -5,16 +5,19 @@ from __future__ import annotations
 import pickle
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from tests.gateway.config.config_files import QUIET, loaded, problems
 from tests.tiers import rows
 from wireglot.gateway.config.logins import format_login
+from wireglot.gateway.config.provider_table import LoginTable
 from wireglot.gateway.observe.redact import secrets_of
 from wireglot.gateway.settings import Credential, Settings
-from wireglot.logins.login import AwsLogin, EntraLogin, GoogleLogin
+from wireglot.logins.login import AwsLogin, EntraLogin, GoogleLogin, LoginKind
 from wireglot_core.extras import install_hint
+from wireglot_core.providers.spec import names, provider
 
 ENTRA = {"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "c", "AZURE_CLIENT_SECRET": "entra-secret-0123"}
 AWS = {"AWS_ACCESS_KEY_ID": "AK", "AWS_SECRET_ACCESS_KEY": "aws-secret-0123", "AWS_REGION": "eu-west-1"}
@@ -273,3 +276,11 @@ def test_a_token_file_of_the_environment_goes_to_no_other_authority_unasked(tmp_
     environ.pop("AZURE_CLIENT_SECRET")
     text = '[providers.azure]\nlogin = { kind = "entra", authority = "https://login.evil.example" }\n'
     assert list(problems(tmp_path, text, environ)) == ["providers.azure.login.token_file"]
+
+
+def test_logins_of_the_catalog_are_what_a_configuration_may_say() -> None:
+    logins = [login for name in names() if (login := provider(name).login)]
+    assert logins
+    for login in logins:
+        assert login["kind"] in get_args(LoginKind)
+        assert set(login) <= set(LoginTable.__struct_fields__)

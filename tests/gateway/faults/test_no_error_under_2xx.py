@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.core.laws.sdks import RESPONSES, STREAMS
+from tests.core.laws.strange_answers import ARGUMENTS, CUT, STRANGE, Strange, chat, chat_call, message
 from tests.gateway.faults.faults_kit import (
     BY_NAME,
     Answered,
@@ -21,8 +23,6 @@ from tests.gateway.faults.faults_kit import (
     reported_in_stream,
     start,
 )
-from tests.laws.sdks import RESPONSES, STREAMS
-from tests.laws.strange_answers import ARGUMENTS, CUT, STRANGE, Strange, chat, chat_call, message
 from wireglot.stores.records import UsageQuery
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream

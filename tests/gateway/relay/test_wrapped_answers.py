@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.laws.cases import MAIN
+from tests.core.laws.cases import MAIN
 from wireglot.gateway.relay.delivery import Delivery
 from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.registry import dialect

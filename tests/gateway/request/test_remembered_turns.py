@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.core.laws.test_prefix import PLACES
 from tests.gateway.faults.faults_kit import BY_NAME, post
-from tests.laws.test_prefix import PLACES
 from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.gateway import app, composition

@@ -9,7 +9,7 @@ import pytest
 from google import genai
 from google.genai import types
 
-from tests.dialects.test_further_answers import CHAT, GEMINI
+from tests.core.dialects.test_further_answers import CHAT, GEMINI
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot_core.wire.json import decode

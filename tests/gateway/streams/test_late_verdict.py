@@ -12,9 +12,9 @@ import anthropic
 import pytest
 from msgspec import structs
 
-from tests.dialects.anthropic.support import sse
+from tests.core.dialects.anthropic.support import sse
+from tests.core.laws.cases import MAIN
 from tests.gateway.streams.fed import SeenClient, passthrough, reported
-from tests.laws.cases import MAIN
 from tests.repeated_frames_kit import frames_of
 from tests.tiers import rows
 from wireglot.gateway.streams.late_verdict import LateVerdict

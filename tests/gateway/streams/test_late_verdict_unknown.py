@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.dialects import turned
+from tests.core.dialects import turned
 from tests.gateway.faults.faults_kit import Answered, line_of, post
 from tests.tiers import rows
 from wireglot.gateway.streams import late_verdict

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.core.laws.cases import MAIN
 from tests.gateway.streams.fed import SeenClient, passthrough
-from tests.laws.cases import MAIN
 from tests.repeated_frames_kit import frames_of
 from wireglot.gateway.streams.passthrough import FRAMES, OPENING, OVER, Passthrough
 from wireglot_core.dialects.base import Context

@@ -10,10 +10,10 @@ import anthropic
 import openai
 import pytest
 
-from tests.dialects.anthropic.support import sse
-from tests.dialects.anthropic.test_repair import ODD
-from tests.dialects.anthropic.test_tool_input_shapes import SHAPES, events_of
-from tests.dialects.openai_chat.test_repeated_calls import REPEATED
+from tests.core.dialects.anthropic.support import sse
+from tests.core.dialects.anthropic.test_repair import ODD
+from tests.core.dialects.anthropic.test_tool_input_shapes import SHAPES, events_of
+from tests.core.dialects.openai_chat.test_repeated_calls import REPEATED
 from tests.tiers import rows
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.dialects import acme
+from tests.core.dialects import acme
+from tests.core.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.gateway.streams.fed import EVENT_BYTES, SeenClient, passthrough, reported
-from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.repeated_frames_kit import frames_of, padded_frame, streams_of
 from tests.tiers import rows
 from wireglot_core.dialects.base import RepeatedFrames

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.laws.cases import MAIN
 from tests.gateway.streams.fed import SeenClient, reported
-from tests.laws.cases import MAIN
 from tests.repeated_frames_kit import frames_of, streams_of
 from tests.tiers import rows
 from wireglot.gateway.entry.callers import LOCAL

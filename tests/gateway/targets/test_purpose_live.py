@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.dialects.test_purpose import (
+from tests.core.dialects.test_purpose import (
     CLAUDE_AGENT,
     CLAUDE_COMPACTION,
     CLAUDE_MAIN,

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.core.traces.conversations import conversation
 from tests.gateway.faults.faults_kit import BY_NAME, ask
 from tests.gateway.trace.trace_kit import id_of, stage
-from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from tests.waiting import wait_until
 from wireglot.gateway.setting_tables import TraceSettings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from pathlib import PurePath
 
 import msgspec
 
@@ -15,6 +16,7 @@ from wireglot.gateway.request.account_details import without_account
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Provider
 from wireglot.http.redaction import Redactor
+from wireglot_core.extras import own_file
 from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.failures import AttemptFailed
 from wireglot_core.wire.json import BadJson, decode, encode_text
@@ -82,8 +84,9 @@ def note_bug(bug: Exception, request_id: str, note: Note) -> None:
 def _place(bug: BaseException) -> str:
     """Where it happened: file and line of our innermost frames; never a value."""
     frames = traceback.extract_tb(bug.__traceback__)
-    ours = [frame for frame in frames if "wireglot" in frame.filename] or frames
-    return " < ".join(f"{f.filename.rpartition('wireglot/')[2]}:{f.lineno}" for f in ours[-1:-5:-1])
+    ours = [(own, frame.lineno) for frame in frames if (own := own_file(frame.filename))]
+    places = ours or [(PurePath(frame.filename).name, frame.lineno) for frame in frames]
+    return " < ".join(f"{file}:{line}" for file, line in places[-1:-5:-1])
 
 
 def redacted(body: bytes, redactor: Redactor) -> bytes:
