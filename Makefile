@@ -128,7 +128,7 @@ recording: $(VENV)/.dev ## Record the README's terminal again: docs/pictures/rec
 container: $(VENV)/.dev .nginx ## Build the container and try it; without an engine in a root directory of its own (as root)
 	@[ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || command -v ip >/dev/null \
 		|| { apt-get update -qq && $(INSTALL) iproute2 >/dev/null; }
-	$(BIN)/python -m tools.container $(ARGS)
+	$(BIN)/python -m proofs.container $(ARGS)
 
 wheel: $(VENV)/.dev ## Build wheel and sdist twice and compare: dist/
 	$(BIN)/python -m tools.release.wheel
@@ -200,7 +200,7 @@ format: $(VENV)/.dev ## Format the code and fix what can be fixed by itself
 	$(BIN)/ruff format .
 
 types: $(VENV)/.dev ## Check types
-	$(BIN)/mypy src tests clients $(wildcard tools)
+	$(BIN)/mypy src tests clients proofs tools
 
 contracts: $(VENV)/.dev ## Check who may import whom
 	$(BIN)/lint-imports --no-cache
@@ -214,7 +214,7 @@ docs-check: $(VENV)/.dev ## Fail if a generated page is out of date, or a table 
 # Each page in a network of its own, where the vendors' hosts are stood in for; as root, or where users may have
 # namespaces. `make test` runs the quick ones.
 docs-blocks: $(VENV)/.dev ## Run every command and code block of the pages (ARGS=--list: which are not, and why)
-	$(BIN)/python -m tools.docs_blocks $(ARGS)
+	$(BIN)/python -m proofs.docs_blocks $(ARGS)
 
 # What builds it is not among the development tools: nobody who changes code needs it.
 $(VENV)/.site: $(BIN)/python pyproject.toml constraints.txt
@@ -231,23 +231,23 @@ site: $(VENV)/.site ## Build the documentation as a static site with search: sit
 		|| { apt-get update -qq && $(INSTALL) nginx-light >/dev/null; } || true
 
 bench: $(VENV)/.dev .nginx ## Measure the gateway beside nginx (ARGS=--quick, --only A,DP, --write docs/performance.md)
-	$(BIN)/python -m tools.bench.gateway $(ARGS)
+	$(BIN)/python -m proofs.bench.gateway $(ARGS)
 
 bench-peers: $(VENV)/.dev .nginx ## Measure six other gateways, or those of a recipe, in speed and correctness (ARGS="--recipe FILE.toml", --hour)
-	$(BIN)/python -m tools.bench.peers $(ARGS)
+	$(BIN)/python -m proofs.bench.peers $(ARGS)
 
 probe-peers: $(VENV)/.dev ## Put six other gateways, or those of a recipe, to the probe (ARGS="--recipe FILE.toml")
-	$(BIN)/python -m tools.probe_peers $(ARGS)
+	$(BIN)/python -m proofs.boards $(ARGS)
 	$(BIN)/python -m tools.generate_docs
 
 capacity: $(VENV)/.dev ## Plan workers and machines from the figures of a run (ARGS="--price 0.04")
-	$(BIN)/python -m tools.bench.capacity docs/figures/bench.json --write docs/capacity.md $(ARGS)
+	$(BIN)/python -m proofs.bench.capacity docs/figures/bench.json --write docs/capacity.md $(ARGS)
 
 bench-core: $(VENV)/.dev ## Measure translation against a plain msgspec round trip
-	$(BIN)/python -m tools.bench.core $(ARGS)
+	$(BIN)/python -m proofs.bench.core $(ARGS)
 
 # Callgrind counts instructions, on a busy machine as on an idle one. The tolerance of 5 % is over what is left between runs
-# of the same tree on two busy cores, with fixed hashes and addresses, no collector and timers that wait (tools/guard/serve.py):
+# of the same tree on two busy cores, with fixed hashes and addresses, no collector and timers that wait (proofs/guard/serve.py):
 # whole requests came within 0.9 %, streams within 1.3 %, an event of the core within 0.4 %. An event in the gateway is a
 # difference of two streams and moved by up to 16 % where busy cores had two read together: 15 % are allowed for it.
 # Other processors add nothing: valgrind shows programs one of its own. Calls and files came within 0.7 %: 3 % are allowed.
@@ -256,52 +256,52 @@ bench-core: $(VENV)/.dev ## Measure translation against a plain msgspec round tr
 		|| { apt-get update -qq && $(INSTALL) valgrind >/dev/null; } || true
 
 guard: $(VENV)/.dev .valgrind ## Fail where a request, a stream or an event takes more instructions than recorded (ARGS="--only 'an event'")
-	$(BIN)/python -m tools.guard $(ARGS)
+	$(BIN)/python -m proofs.guard $(ARGS)
 
 guard-update: $(VENV)/.dev .valgrind ## Record how many instructions requests, streams and events take now
-	$(BIN)/python -m tools.guard --update
+	$(BIN)/python -m proofs.guard --update
 
 leaks: $(VENV)/.dev ## Look for leaks under mixed traffic (ARGS="--minutes 60")
-	$(BIN)/python -m tools.bench.soak $(ARGS)
+	$(BIN)/python -m proofs.bench.soak $(ARGS)
 
 # Each line of docs/reliability.md is one command with one result file. What holds, and covers nothing that has changed since, is not run again.
 lab: $(VENV)/.dev servers ## Make the proofs of docs/reliability.md, but for the long ones (ARGS="--only cuts,drain")
-	$(BIN)/python -m tools.lab.proofs --tier lab $(ARGS)
+	$(BIN)/python -m proofs.lab.proofs --tier lab $(ARGS)
 
 soak: $(VENV)/.dev servers ## Make the long proofs: hours of fuzzing and of open streams (ARGS="--only streams")
-	$(BIN)/python -m tools.lab.proofs --tier soak $(ARGS)
+	$(BIN)/python -m proofs.lab.proofs --tier soak $(ARGS)
 
 # Recordings are no part of the project: figures come where there are some.
 corpus: $(VENV)/.dev ## Measure recorded traffic in all directions (CORPUS=folder, ARGS="--limit 150")
-	$(BIN)/python -m tools.fidelity.corpus $(CORPUS) $(ARGS)
+	$(BIN)/python -m proofs.fidelity.corpus $(CORPUS) $(ARGS)
 
 # Foreign judges run in environments of their own, below .judges: nothing here depends on them.
 judges: $(VENV)/.dev ## Run the test suites of others against the gateway and record the outcome (ARGS=schemas)
-	$(BIN)/python -m tools.judges $(ARGS); status=$$?; $(BIN)/python -m tools.generate_docs && exit $$status
+	$(BIN)/python -m proofs.judges $(ARGS); status=$$?; $(BIN)/python -m tools.generate_docs && exit $$status
 
 mutants: $(VENV)/.dev ## Make deliberate defects and count those the tests notice (ARGS="--count 30 --only wire")
-	$(BIN)/python -m tools.mutants $(ARGS)
+	$(BIN)/python -m proofs.mutants $(ARGS)
 
 # A seed that breaks a law is printed with the command that replays it. `make test` runs twenty-four, `make full` a hundred.
 SEEDS ?= 1000
 sim: $(VENV)/.dev ## Run the whole gateway on a simulated machine, seed by seed (SEEDS=10000, ARGS="--first 5000")
-	$(BIN)/python -m tools.sim --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
+	$(BIN)/python -m proofs.simulation --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
 
 # Run it after every step of a change that must keep what the gateway does. Both sides run at once, each on real sockets.
 BASE ?= HEAD
 same: $(VENV)/.dev ## Compare what the gateway of a commit does and what this one does (BASE=main, ARGS="--show NAME")
-	$(BIN)/python -m tools.same $(BASE) $(ARGS)
+	$(BIN)/python -m proofs.comparison $(BASE) $(ARGS)
 
 rolling: $(VENV)/.dev servers ## Upgrade a loaded fleet machine by machine, and back (ARGS="--old CHECKOUT --old-python PYTHON")
-	$(BIN)/python -m tools.lab.rolling $(ARGS)
+	$(BIN)/python -m proofs.lab.rolling $(ARGS)
 
 # Needs `claude` (on PATH, or by `python -m clients.install claude-code`) and PostgreSQL; without them it is skipped.
 contract: $(VENV)/.dev ## Compare our answers with those of Claude Code's reference gateway, `claude gateway` (ARGS="--only Budgets")
-	$(BIN)/python -m tools.contract $(ARGS); status=$$?; $(BIN)/python -m tools.generate_docs && exit $$status
+	$(BIN)/python -m proofs.contract $(ARGS); status=$$?; $(BIN)/python -m tools.generate_docs && exit $$status
 
 # Costs money: a dollar at most, unless ARGS says otherwise. Recordings and report go to .live/, without the keys.
 live: $(VENV)/.dev ## Call the vendors whose keys are in the environment, and compare them with the scripted upstream (ARGS="--limit 0.20")
-	$(BIN)/python -m tools.live $(ARGS)
+	$(BIN)/python -m proofs.live $(ARGS)
 
 # Needs Node 20 or newer with npm; the clients themselves go to clients/.installed.
 .client-programs: $(VENV)/.package

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from clients.upstream import Exchange
-from tools.judges.oracle import Kind, Oracle, events, installed
+from proofs.judges.oracle import Kind, Oracle, events, installed
 from wireglot.demo.service import DemoTarget, target_of
 from wireglot_core.wire.json import decode
 

@@ -23,7 +23,7 @@ from clients.packages import HERE
 from clients.report import Table, line, plain
 from clients.seat import Outcome, Seat
 from clients.servers import UPSTREAMS, DidNotStart, gateway
-from tools.search_double import SearchDouble
+from proofs.search_double import SearchDouble
 from wireglot.demo.service import target_of
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Recorded

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.judges.pytest_run import (
+from proofs.judges.pytest_run import (
     NOT_SERVED,
     OFFLINE,
     Outcome,
@@ -12,8 +12,8 @@ from tools.judges.pytest_run import (
     problems,
     verdict,
 )
-from tools.judges.reasons import Reason
-from tools.judges.results import Case
+from proofs.judges.reasons import Reason
+from proofs.judges.results import Case
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.test_a.TestA" name="test_one[loose]"/>

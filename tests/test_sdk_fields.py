@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.sdk_fields.page import allowed, judged, silent
-from tools.sdk_fields.probe import rows, unread_words
-from tools.sdk_fields.stages import ENDPOINTS, Endpoint
+from proofs.sdk_fields.page import allowed, judged, silent
+from proofs.sdk_fields.probe import rows, unread_words
+from proofs.sdk_fields.stages import ENDPOINTS, Endpoint
 
 FIELDS = Path(__file__).parents[1] / "docs" / "reference" / "fields"
 

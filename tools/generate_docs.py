@@ -8,6 +8,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from proofs.contract import results as contract_results
+from proofs.fidelity.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
+from proofs.judges import results as judge_results
+from proofs.sdk_fields.page import pages as field_pages
 from tools import (
     architecture,
     cli_page,
@@ -26,12 +30,8 @@ from tools import (
     requirements_table,
 )
 from tools.blocks import filled
-from tools.contract import results as contract_results
-from tools.fidelity.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
 from tools.http_api.document import document as http_document
 from tools.http_api.page import page as http_page
-from tools.judges import results as judge_results
-from tools.sdk_fields.page import pages as field_pages
 from tools.site import navigation
 from wireglot_core.dialects import registry
 from wireglot_core.ir.grades import GRADE_MEANINGS, GRADES

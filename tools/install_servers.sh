@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs PostgreSQL, Redis and PgBouncer for the tests where they are missing, and Valkey where there is a package
-# (Debian 12 has none). The tests start private servers of their own (tools/servers.py), so
+# (Debian 12 has none). The tests start private servers of their own (proofs/servers.py), so
 # Debian's packages must not start theirs.
 set -euo pipefail
 

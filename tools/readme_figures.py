@@ -10,9 +10,9 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from tools.bench.results import BASE, OURS, Results, read
-from tools.bench.scenarios import BY_KEY, Scenario
-from tools.bench.tables import number
+from proofs.bench.results import BASE, OURS, Results, read
+from proofs.bench.scenarios import BY_KEY, Scenario
+from proofs.bench.tables import number
 
 ROOT: Final = Path(__file__).parents[1]
 FIGURES: Final = ROOT / "docs" / "figures"

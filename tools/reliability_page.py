@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from tools.lab.proofs import PROOFS, Age, Proof, age, kept
-from tools.lab.result import Result
+from proofs.lab.proofs import PROOFS, Age, Proof, age, kept
+from proofs.lab.result import Result
 
 _INTRODUCTION = """\
 Each row below is a fault-injection test that was run, with the requirement set beforehand and the result. The

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tools.bench.bodies import VARIED
-from tools.bench.bodies import body as agent_body
+from proofs.bench.bodies import VARIED
+from proofs.bench.bodies import body as agent_body
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.http.account import ByteAccount
 from wireglot_core.cache.caches import Memories

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from tools.http_double import DoubleHandler, HttpDouble
+from proofs.http_double import DoubleHandler, HttpDouble
 from wireglot_core.providers import spec as catalog
 from wireglot_core.providers.spec import ProviderSpec
 

@@ -1,14 +1,14 @@
-"""tools/bench/core.py: what it measures is what it says. Times are not tested."""
+"""proofs/bench/core.py: what it measures is what it says. Times are not tested."""
 
 from itertools import groupby
 
 import msgspec
 import pytest
 
-from tools.bench import core as bench
-from tools.bench import page as figures_page
-from tools.bench.bodies import agent_request
-from tools.bench.streams import MODELS
+from proofs.bench import core as bench
+from proofs.bench import page as figures_page
+from proofs.bench.bodies import agent_request
+from proofs.bench.streams import MODELS
 
 
 def test_the_request_is_a_coding_agents_of_a_hundred_kilobytes():

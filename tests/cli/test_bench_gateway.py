@@ -1,4 +1,4 @@
-"""tools/bench/gateway.py and soak.py: the tools do what they say. Times are not tested."""
+"""proofs/bench/gateway.py and soak.py: the tools do what they say. Times are not tested."""
 
 import argparse
 import json
@@ -13,8 +13,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from tests.tiers import rows
-from tools.bench import (
+from proofs.bench import (
     bystanders,
     conversations,
     driving,
@@ -27,9 +26,10 @@ from tools.bench import (
     toolbox,
     traffic,
 )
-from tools.bench.answers import MARK, Plan, plan_of, script, whole
-from tools.bench.bodies import SHAPES, VARIED, Conversation, body
-from tools.bench.load import Load
+from proofs.bench.answers import MARK, Plan, plan_of, script, whole
+from proofs.bench.bodies import SHAPES, VARIED, Conversation, body
+from proofs.bench.load import Load
+from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.gateway.config import load as load_config
 

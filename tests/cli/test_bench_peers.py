@@ -1,14 +1,14 @@
-"""tools/bench/peers.py and recipe.py: other gateways by a recipe. Times are not tested."""
+"""proofs/bench/peers.py and recipe.py: other gateways by a recipe. Times are not tested."""
 
 import sys
 
 import pytest
 
+from proofs.bench import charts, gateway, peers, processes, recipe, tables, toolbox
+from proofs.bench.scenarios import BY_KEY
+from proofs.boards import recipe as probed
+from proofs.boards.recipe import BadRecipe, Installed
 from tests.cli.test_bench_report import full_results
-from tools.bench import charts, gateway, peers, processes, recipe, tables, toolbox
-from tools.bench.scenarios import BY_KEY
-from tools.probe_peers import recipe as probed
-from tools.probe_peers.recipe import BadRecipe, Installed
 
 NOTHING = Installed(None, None, "")
 RECIPE = """

@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tools.bench import charts, gateway, report, setting, tables, targets
-from tools.bench.results import Results
-from tools.bench.scenarios import BY_KEY
-from tools.bench.standing import TOO_SHORT, TOO_UNEVEN, Ratio, Reading, Undocumented, ratio, spread
+from proofs.bench import charts, gateway, report, setting, tables, targets
+from proofs.bench.results import Results
+from proofs.bench.scenarios import BY_KEY
+from proofs.bench.standing import TOO_SHORT, TOO_UNEVEN, Ratio, Reading, Undocumented, ratio, spread
 
 
 def _readings(*costs, cpu=1.0, finished=1000):
@@ -86,7 +86,7 @@ def _turns(*costs):
 
 
 def _setting():
-    return setting.read("tools/bench (Python)", pinned=True)
+    return setting.read("proofs/bench (Python)", pinned=True)
 
 
 def full_results():

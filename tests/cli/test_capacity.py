@@ -1,15 +1,15 @@
-"""tools/bench/capacity.py and queueing.py: the laws of the model, and known values of its formulas."""
+"""proofs/bench/capacity.py and queueing.py: the laws of the model, and known values of its formulas."""
 
 import math
 
 import pytest
 
+from proofs.bench import capacity, page, queueing
+from proofs.bench.capacity import Costs, Machine, Traffic, plan
+from proofs.bench.queueing import Queue, Work, single_server
+from proofs.bench.results import Results
 from tests.cli.test_bench_report import full_results
 from tests.tiers import rows
-from tools.bench import capacity, page, queueing
-from tools.bench.capacity import Costs, Machine, Traffic, plan
-from tools.bench.queueing import Queue, Work, single_server
-from tools.bench.results import Results
 
 COSTS = Costs(
     request=600.0,

@@ -1,4 +1,4 @@
-"""tools/guard: what it counts, what it compares, and when it fails. Counts of instructions are not tested."""
+"""proofs/guard: what it counts, what it compares, and when it fails. Counts of instructions are not tested."""
 
 import asyncio
 import json
@@ -7,9 +7,9 @@ from itertools import pairwise, permutations
 
 import pytest
 
-from tools.bench.streams import MODELS
-from tools.guard import __main__ as guard
-from tools.guard import baseline, callgrind, calls, floor, gateway, hot_paths, serve
+from proofs.bench.streams import MODELS
+from proofs.guard import __main__ as guard
+from proofs.guard import baseline, callgrind, calls, floor, gateway, hot_paths, serve
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.server.server import HttpServer

@@ -9,7 +9,7 @@ import pytest
 
 from clients import documents
 from clients.upstream import Exchange
-from tools.judges.oracle import Kind, Problem
+from proofs.judges.oracle import Kind, Problem
 from wireglot_core.wire.json import encode
 
 ANSWER = {"object": "chat.completion"}

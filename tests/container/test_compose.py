@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 import wireglot
+from proofs.container.compose import interpolated
+from proofs.container.dockerfile import parse
 from tests.tiers import rows
-from tools.container.compose import interpolated
-from tools.container.dockerfile import parse
 from wireglot_core.providers.spec import names, provider
 
 ROOT = Path(__file__).parents[2]

@@ -4,8 +4,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tools.container.context import Context
-from tools.container.dockerfile import Unreadable, parse
+from proofs.container.context import Context
+from proofs.container.dockerfile import Unreadable, parse
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tools.container.box import EngineBox
+from proofs.container.box import EngineBox
 
 ENGINE = """#!{python}
 import json, sys

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 import wireglot
+from proofs.container.dockerfile import parse
 from tests.tiers import rows
-from tools.container.dockerfile import parse
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"

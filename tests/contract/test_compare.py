@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from tools.contract import __main__ as program
-from tools.contract.browser import Button, Page
-from tools.contract.cases import ANY, CASES, PROJECT, Case, Intended
-from tools.contract.compare import Difference, differences, facts
-from tools.contract.gateways import Answer, Gateway
-from tools.contract.results import Row
-from tools.contract.upstream import Received
+from proofs.contract import __main__ as program
+from proofs.contract.browser import Button, Page
+from proofs.contract.cases import ANY, CASES, PROJECT, Case, Intended
+from proofs.contract.compare import Difference, differences, facts
+from proofs.contract.gateways import Answer, Gateway
+from proofs.contract.results import Row
+from proofs.contract.upstream import Received
 
 GATEWAY = Gateway()
 GATEWAY.url = "http://127.0.0.1:1"

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from tools.docs_blocks.__main__ import Runner, not_run, results_of
-from tools.docs_blocks.blocks import blocks_of, pages
-from tools.docs_blocks.page import needs_network
-from tools.docs_blocks.vendors import can_be_alone
+from proofs.docs_blocks.__main__ import Runner, not_run, results_of
+from proofs.docs_blocks.blocks import blocks_of, pages
+from proofs.docs_blocks.page import needs_network
+from proofs.docs_blocks.vendors import can_be_alone
 
 PAGES = pages()
 WITH_BLOCKS = [page for page, text in PAGES.items() if re.search(r"^ *```", text, re.MULTILINE)]

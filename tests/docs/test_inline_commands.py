@@ -8,9 +8,9 @@ from functools import cache
 
 import pytest
 
+from proofs.docs_blocks.blocks import pages
+from proofs.docs_blocks.stand_ins import refused_install
 from tests.tiers import rows
-from tools.docs_blocks.blocks import pages
-from tools.docs_blocks.stand_ins import refused_install
 from wireglot.cli.parser import build_parser
 
 parser_of = cache(build_parser)

@@ -4,8 +4,8 @@ from textwrap import dedent
 
 import pytest
 
+from proofs.docs_blocks.blocks import BadPage, blocks_of
 from tests.tiers import rows
-from tools.docs_blocks.blocks import BadPage, blocks_of
 
 
 def blocks(text):

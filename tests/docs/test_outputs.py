@@ -2,8 +2,8 @@
 
 import pytest
 
+from proofs.docs_blocks.outputs import difference, json_difference, missing
 from tests.tiers import rows
-from tools.docs_blocks.outputs import difference, json_difference, missing
 
 
 @rows(

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from proofs.docs_blocks.__main__ import results_of
+from proofs.docs_blocks.blocks import ROOT
+from proofs.docs_blocks.desk import Failed, commands_in
+from proofs.docs_blocks.page import must_have_answered
 from tests.docs.test_blocks_run import alone
 from tests.tiers import rows
 from tests.waiting import wait_until
-from tools.docs_blocks.__main__ import results_of
-from tools.docs_blocks.blocks import ROOT
-from tools.docs_blocks.desk import Failed, commands_in
-from tools.docs_blocks.page import must_have_answered
 
 pytestmark = alone
 

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from proofs.lab.link import Link, Reply
+from proofs.lab.served import Served
+from proofs.servers import PostgresServer, RedisServer
 from tests.waiting import until
-from tools.lab.link import Link, Reply
-from tools.lab.served import Served
-from tools.servers import PostgresServer, RedisServer
 
 T = TypeVar("T")
 

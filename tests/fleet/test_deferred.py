@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from proofs.servers import PostgresServer, RedisServer
 from tests.fleet.fleet_kit import Fleet, chat
 from tests.stores.servers import needs_own_postgres, needs_own_redis
 from tests.waiting import wait_until
-from tools.servers import PostgresServer, RedisServer
 
 KEY = "a-key-of-the-configuration"
 

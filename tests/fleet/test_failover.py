@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import trustme
 
+from proofs.server_groups import PgBouncer, PostgresPair, WatchedRedis
+from proofs.servers import PostgresServer, RedisServer
 from tests.fleet.fleet_kit import Caller, Fleet, chat, progress, run
 from tests.stores.servers import needs_own_postgres, needs_own_redis, needs_pgbouncer
 from tests.waiting import wait_until
-from tools.server_groups import PgBouncer, PostgresPair, WatchedRedis
-from tools.servers import PostgresServer, RedisServer
 
 pytestmark = [needs_own_postgres, needs_own_redis]
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from proofs.lab.served import keys_table
+from proofs.servers import PostgresServer, RedisServer
 from tests.fleet.fleet_kit import ADMIN, SECRET, Fleet, chat
 from tests.gateway.inspector.inspector_kit import Visitor
 from tests.stores.servers import needs_own_postgres, needs_own_redis
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from tools.lab.served import keys_table
-from tools.servers import PostgresServer, RedisServer
 
 # Of the two stores one at every change, but for one test: test_fleet.py has both.
 pytestmark = [needs_own_postgres, needs_own_redis, pytest.mark.sampled(each=1)]

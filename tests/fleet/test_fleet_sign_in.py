@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from proofs.lab.served import keys_table
+from proofs.servers import PostgresServer, RedisServer
 from tests.fleet.fleet_kit import Fleet
 from tests.gateway.login.login_kit import Browser, Device, ask
 from tests.stores.servers import needs_own_postgres, needs_own_redis
 from tests.waiting import wait_until
-from tools.lab.served import keys_table
-from tools.servers import PostgresServer, RedisServer
 
 pytestmark = [needs_own_postgres, needs_own_redis]
 ADA = "wg-the-key-of-ada-0123456789"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tools.judges import real_model
-from tools.judges.real_model import DIALECTS, Question
+from proofs.judges import real_model
+from proofs.judges.real_model import DIALECTS, Question
 from wireglot.testing.live_gateway import LiveGateway
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tools.lab.doors import callers, envelopes, keys, origins, providers, routes, smuggling, ssrf, tls
-from tools.lab.doors.knocking import Book, answers, request
-from tools.lab.doors.stage import ANN, BOB, KEYS, Canary, Stage, staged
-from tools.lab.marking_upstream import MarkingUpstream
-from tools.lab.served import keys_table
+from proofs.lab.doors import callers, envelopes, keys, origins, providers, routes, smuggling, ssrf, tls
+from proofs.lab.doors.knocking import Book, answers, request
+from proofs.lab.doors.stage import ANN, BOB, KEYS, Canary, Stage, staged
+from proofs.lab.marking_upstream import MarkingUpstream
+from proofs.lab.served import keys_table
 from wireglot.gateway.entry.routes import GET, OWN
 
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
+from proofs.lab.fuzz_codecs import JsonBodies
+from proofs.lab.fuzz_target import Input
 from tests.tiers import rows
-from tools.lab.fuzz_codecs import JsonBodies
-from tools.lab.fuzz_target import Input
 from wireglot_core.wire.json import MAX_DEPTH, TooDeep, decode, encode
 
 

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from tools.lab import fuzz_target
-from tools.lab.fuzz_mutations import Mutator
-from tools.lab.fuzz_target import Fuzzer, Hang, Input, Silence
+from proofs.lab import fuzz_target
+from proofs.lab.fuzz_mutations import Mutator
+from proofs.lab.fuzz_target import Fuzzer, Hang, Input, Silence
 
 
 class _Slow:

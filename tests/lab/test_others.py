@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from proofs.lab.others import MachineDelay
 from tests.tiers import rows
-from tools.lab.others import MachineDelay
 
 PID = 77
 

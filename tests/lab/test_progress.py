@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.lab import progress as module
-from tools.lab.progress import Progress
+from proofs.lab import progress as module
+from proofs.lab.progress import Progress
 
 
 def some_of(progress: Progress, pieces: list[str], until: str) -> list[str]:

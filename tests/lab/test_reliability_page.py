@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from proofs.lab import proofs
+from proofs.lab.proofs import PROOFS, Age, is_built, kept
+from proofs.lab.result import Figure, Result
 from tools import reliability_page
-from tools.lab import proofs
-from tools.lab.proofs import PROOFS, Age, is_built, kept
-from tools.lab.result import Figure, Result
 
 RESULT = Result(
     name="splits",
@@ -22,7 +22,7 @@ RESULT = Result(
     seconds=600.0,
     machine="a machine",
     commit="abc",
-    command="python -m tools.lab.splits --seed 7",
+    command="python -m proofs.lab.splits --seed 7",
 )
 
 
@@ -92,7 +92,7 @@ def test_a_figure_that_was_missed_is_reported_with_what_happens_instead(
     assert "| bit-identical | **did not hold**: streams that differ: 12,345 |" in text
     assert "Counted: in two 1,234,567." in text
     assert (
-        "`python -m tools.lab.splits --seed 7`, seed 7; 2026-11-16, 10 min, commit `abc`; a machine" in text
+        "`python -m proofs.lab.splits --seed 7`, seed 7; 2026-11-16, 10 min, commit `abc`; a machine" in text
     )
 
 

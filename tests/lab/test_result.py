@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from tools.lab.result import Run, command, commit_of, read
+from proofs.lab.result import Run, command, commit_of, read
 
 
 def test_a_run_whose_figures_hold_is_held_and_says_how_to_repeat_it(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.lab.result import read
+from proofs.lab.result import read
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
     ],
 )
 def test_it_holds_in_small(name: str, options: list[str], tries: int, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", f"tools.lab.{name}", *options, "--out", str(tmp_path)]
+    command = [sys.executable, "-m", f"proofs.lab.{name}", *options, "--out", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (tmp_path / f"{name}.json").exists(), done.stderr
     result = read(tmp_path / f"{name}.json")

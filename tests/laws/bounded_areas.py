@@ -9,9 +9,9 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from proofs.guard.callgrind import ROOT, environment, parts, total, under_callgrind
+from proofs.guard.hot_paths import MARK
 from tests.laws.bounded import rows_of, too_many_instructions
-from tools.guard.callgrind import ROOT, environment, parts, total, under_callgrind
-from tools.guard.hot_paths import MARK
 
 HUNG_SECONDS: Final = 900
 """For all rows of an area: one that runs in C cannot be stopped from inside, so its process is killed. No row that

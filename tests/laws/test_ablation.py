@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from proofs.fidelity.ablation import Kind, is_said_elsewhere, silent_fields
+from proofs.fidelity.corpus import avoidable_losses, main
+from proofs.fidelity.ignored import ELSEWHERE, IGNORED
+from proofs.fidelity.necessary import NECESSARY
 from tests.core.laws.cases import DEEP, MAIN, of_kind, recorded
 from tests.tiers import rows
-from tools.fidelity.ablation import Kind, is_said_elsewhere, silent_fields
-from tools.fidelity.corpus import avoidable_losses, main
-from tools.fidelity.ignored import ELSEWHERE, IGNORED
-from tools.fidelity.necessary import NECESSARY
 from wireglot_core.dialects.registry import dialect_name
 from wireglot_core.ir.loss import Feature, Loss
 from wireglot_core.testing.check_dialect import Case

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from proofs.guard.callgrind import find_valgrind
 from tests.laws import bounded, bounded_areas, bounded_refused
 from tests.laws.bounded import Row
 from tests.laws.bounded_areas import refused_by_instructions, refused_by_lines_and_bytes
 from tests.laws.entry_points import entry_points
-from tools.guard.callgrind import find_valgrind
 
 AREAS = sorted(path.stem for path in Path(__file__).with_name("bounded_rows").glob("*.py"))
 

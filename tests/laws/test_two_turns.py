@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from proofs.fidelity.matrix import said_back
+from proofs.fidelity.necessary import brought_no_state
+from proofs.fidelity.round_trips import round_trip
 from tests.core.laws.cases import MAIN, MAIN_PAIRS, of_kind, recorded
 from tests.tiers import rows
-from tools.fidelity.matrix import said_back
-from tools.fidelity.necessary import brought_no_state
-from tools.fidelity.round_trips import round_trip
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.registry import DialectName, dialect, dialect_name

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
+from proofs.judges.environments import Missing
+from proofs.judges.oracle import Kind, Oracle, events, oracle
+from proofs.judges.schemas import VENDORS, Written, kind_of, of_fixtures, translated
 from tests.core.laws import neutral
 from tests.core.laws.cases import MAIN
 from tests.core.laws.strange_answers import STRANGE
 from tests.tiers import rows
-from tools.judges.environments import Missing
-from tools.judges.oracle import Kind, Oracle, events, oracle
-from tools.judges.schemas import VENDORS, Written, kind_of, of_fixtures, translated
 from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.registry import DialectName, dialect
 from wireglot_core.ir.errors import Unsupported

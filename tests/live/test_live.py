@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tools.live.__main__ import main
-from tools.live.scenarios import SCENARIOS
-from tools.live.vendors import MODELS, Unpriced, vendor
+from proofs.live.__main__ import main
+from proofs.live.scenarios import SCENARIOS
+from proofs.live.vendors import MODELS, Unpriced, vendor
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot_core.dialects.registry import surface
 from wireglot_core.providers.spec import provider

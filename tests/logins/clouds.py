@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, parse_qsl, quote, urlsplit
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from tools.http_double import DoubleHandler, HttpDouble
+from proofs.http_double import DoubleHandler, HttpDouble
 from wireglot_core.wire.event_stream import message
 
 PRIVATE_KEY: Final = rsa.generate_private_key(public_exponent=65537, key_size=2048)

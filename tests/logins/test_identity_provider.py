@@ -15,7 +15,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from tools.identity_provider import Fault, IdentityProvider, User
+from proofs.identity_provider import Fault, IdentityProvider, User
 
 VERIFIER = "verifier-0123456789-0123456789-0123456789-0123"
 CALLBACK = "http://127.0.0.1:9/oauth/callback"

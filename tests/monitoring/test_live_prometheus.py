@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from proofs.servers import free_port
 from tests.gateway.hosted.hosted_kit import chat_answer, chat_calls
 from tests.gateway.hosted.search_server import SearchServer
 from tests.gateway.state.usage_kit import Refused, ask, fetch
@@ -23,7 +24,6 @@ from tests.tiers import rows
 from tests.waiting import wait_until
 from tools.monitoring.panels import ROWS, Panel, Query
 from tools.monitoring.rules import RULES
-from tools.servers import free_port
 from wireglot.gateway.state.tasks import Pace
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream

@@ -1,6 +1,6 @@
 """Which tests are tried on a defect, in which order: likely and quick ones first, slow ones while there is time."""
 
-from tools.mutants.__main__ import _batches, _made_with
+from proofs.mutants.__main__ import _batches, _made_with
 
 
 def test_a_few_quick_tests_of_a_few_files_come_first():

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from tools.mutants.changes import changes
+from proofs.mutants.changes import changes
 
 
 def made(text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.mutants.runs import PASSED, Judge
+from proofs.mutants.runs import PASSED, Judge
 
 FOREVER = 1e9
 

@@ -1,6 +1,6 @@
 """Which sources are under mutation testing, and by which tests."""
 
-from tools.mutants.packages import PACKAGES, ROOT, SAMPLES, SOURCES
+from proofs.mutants.packages import PACKAGES, ROOT, SAMPLES, SOURCES
 
 
 def test_every_source_but_samples_is_in_a_package():

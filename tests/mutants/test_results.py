@@ -1,7 +1,7 @@
 """The page of deliberate defects: the newest sample of a package beside all of them."""
 
+from proofs.mutants.results import _cells
 from tests.tiers import rows
-from tools.mutants.results import _cells
 
 FIRST = {"made": 10, "noticed": 5, "day": "2026-11-17"}
 

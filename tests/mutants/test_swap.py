@@ -2,8 +2,8 @@
 
 import pytest
 
-from tools.mutants.changes import changes
-from tools.mutants.swap import is_in_function, swap
+from proofs.mutants.changes import changes
+from proofs.mutants.swap import is_in_function, swap
 
 SOURCE = """
 from functools import lru_cache

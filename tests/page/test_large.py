@@ -18,6 +18,10 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from proofs.bench.processes import Meter
+from proofs.lab.link import Link
+from proofs.lab.served import Served
+from proofs.servers import PostgresServer, RedisServer
 from tests.fleet.fleet_kit import SECRET, Fleet, chat
 from tests.page.conftest import Opened
 from tests.page.given import row
@@ -25,10 +29,6 @@ from tests.page.tasks import click_to_paint, figures, measured
 from tests.page.test_live import hide
 from tests.stores.servers import needs_own_postgres, needs_own_redis
 from tests.waiting import wait_until
-from tools.bench.processes import Meter
-from tools.lab.link import Link
-from tools.lab.served import Served
-from tools.servers import PostgresServer, RedisServer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.trace.shelf import TraceShelf
 from wireglot.stores import open_engine

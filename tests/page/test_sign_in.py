@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from proofs.identity_provider import IdentityProvider
 from tests.gateway.inspector.inspector_kit import KEY
 from tests.gateway.login.login_kit import Device, gateway, with_provider
 from tests.page.test_accessibility import found_by
-from tools.identity_provider import IdentityProvider
 from wireglot.testing.live_gateway import LiveGateway
 
 

@@ -12,11 +12,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.tiers import rows
-from tools.probe_page import peers_table, to_do_better
-from tools.probe_peers import __main__ as probe_peers
-from tools.probe_peers.__main__ import DEFAULT, counted, probe
-from tools.probe_peers.recipe import (
+from proofs.boards import __main__ as probe_peers
+from proofs.boards.__main__ import DEFAULT, counted, probe
+from proofs.boards.recipe import (
     SHIPPED,
     BadRecipe,
     GoModule,
@@ -27,6 +25,8 @@ from tools.probe_peers.recipe import (
     install,
     read,
 )
+from tests.tiers import rows
+from tools.probe_page import peers_table, to_do_better
 from wireglot.probe.endpoint import EndpointRequest, HttpEndpoint
 from wireglot.probe.reply import Verdict
 from wireglot.probe.run import CASES, WIRES, ProbeFinding

@@ -18,8 +18,8 @@ import asyncpg  # type: ignore[import-untyped]  # it ships no types
 import pytest
 from redis.asyncio import Redis
 
-from tools.server_groups import PgBouncer, find_pgbouncer
-from tools.servers import PostgresServer, RedisServer, find_postgres, find_redis
+from proofs.server_groups import PgBouncer, find_pgbouncer
+from proofs.servers import PostgresServer, RedisServer, find_postgres, find_redis
 from wireglot.stores.base import Counters, Engine, Vault
 from wireglot.stores.postgres import PostgresEngine
 from wireglot.stores.redis import open_redis

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Iterator
 import asyncpg  # type: ignore[import-untyped]  # it ships no types
 import pytest
 
+from proofs.servers import PostgresServer
 from tests.stores.servers import needs_own_postgres, with_option
 from tests.tiers import WHOLE
 from tests.waiting import DEADLINE_SECONDS, until
-from tools.servers import PostgresServer
 from wireglot.stores.base import StoreDown
 from wireglot.stores.postgres import PostgresEngine
 from wireglot.stores.postgres.address import read_address

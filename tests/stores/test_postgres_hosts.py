@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from proofs.server_groups import PostgresPair
 from tests.stores.servers import needs_own_postgres
 from tests.waiting import until
-from tools.server_groups import PostgresPair
 from wireglot.stores.base import StoreDown
 from wireglot.stores.postgres import PostgresEngine
 from wireglot.stores.records import Document

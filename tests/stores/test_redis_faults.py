@@ -10,10 +10,10 @@ from functools import partial
 import pytest
 from redis.asyncio import Redis
 
+from proofs.server_groups import WatchedRedis
+from proofs.servers import RedisServer, free_port
 from tests.stores.servers import needs_own_redis
 from tests.waiting import DEADLINE_SECONDS, until
-from tools.server_groups import WatchedRedis
-from tools.servers import RedisServer, free_port
 from wireglot.stores.base import Shared, StoreDown, StoreUnusable
 from wireglot.stores.bounded import FAILURES_TO_OPEN, BoundedShared
 from wireglot.stores.records import Budget, Rate

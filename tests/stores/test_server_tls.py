@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import trustme
 
+from proofs.servers import PostgresServer, RedisServer
 from tests.stores.servers import needs_own_postgres, needs_own_redis
-from tools.servers import PostgresServer, RedisServer
 from wireglot.stores.base import StoreDown, StoreUnusable
 from wireglot.stores.postgres import PostgresEngine
 from wireglot.stores.records import Document

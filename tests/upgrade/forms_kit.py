@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tools.lab.forms import journal_rows, open_envelope, open_sealed, read_database
+from proofs.lab.forms import journal_rows, open_envelope, open_sealed, read_database
 
 _PACKED = {"idempotent"}
 """Kinds of documents in MessagePack; all others are JSON, or the bytes of a stream."""

@@ -17,13 +17,13 @@ from typing import Any
 import apsw
 import msgspec
 
+from proofs.lab.client_record import ClientRecord, Exchange, read_client_record
+from proofs.lab.leave_behind import WORKERS, leave_behind, pack, unpack
+from proofs.lab.link import Link, Reply
+from proofs.lab.scenario import sent
+from proofs.lab.scenario_config import UPSTREAM
+from proofs.lab.served import Served
 from tests.upgrade.forms_kit import without_later_fields
-from tools.lab.client_record import ClientRecord, Exchange, read_client_record
-from tools.lab.leave_behind import WORKERS, leave_behind, pack, unpack
-from tools.lab.link import Link, Reply
-from tools.lab.scenario import sent
-from tools.lab.scenario_config import UPSTREAM
-from tools.lab.served import Served
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "left_behind"

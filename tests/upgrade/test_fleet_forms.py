@@ -1,6 +1,6 @@
 """Two versions on one PostgreSQL and Redis: this tree's tables and keys are those of older ones.
 
-`tools.lab.rolling` has both versions run side by side; this compares what they leave in the servers.
+`proofs.lab.rolling` has both versions run side by side; this compares what they leave in the servers.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from proofs.lab.fleet_forms import FleetForms
+from proofs.lab.leave_behind import FLEET, leave_in_fleet
 from tests.stores.servers import needs_own_postgres, needs_own_redis
 from tests.upgrade.left_behind_kit import FIXTURES, RELEASED
-from tools.lab.fleet_forms import FleetForms
-from tools.lab.leave_behind import FLEET, leave_in_fleet
 
 _VAULT = "wireglot:v:"
 pytestmark = [needs_own_postgres, needs_own_redis]

@@ -1,7 +1,7 @@
 """What this tree writes is what older ones can read: the same clients leave the same forms behind.
 
-The clients of `tools.lab.leave_behind` were served by the versions in tests/fixtures/left_behind, and are served
-by this tree now. What either left is read by `tools.lab.forms`, which knows nothing of the package. A form that
+The clients of `proofs.lab.leave_behind` were served by the versions in tests/fixtures/left_behind, and are served
+by this tree now. What either left is read by `proofs.lab.forms`, which knows nothing of the package. A form that
 has to change needs a version of its own, and older ones that can read it.
 """
 
@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from proofs.lab.client_record import ClientRecord, read_client_record
+from proofs.lab.forms import open_envelope, open_sealed, read_database
+from proofs.lab.leave_behind import unpack
 from tests.upgrade import forms_kit
 from tests.upgrade.left_behind_kit import RELEASED, THIS_TREE, packed
-from tools.lab.client_record import ClientRecord, read_client_record
-from tools.lab.forms import open_envelope, open_sealed, read_database
-from tools.lab.leave_behind import unpack
 
 _LATER = {"wireglot.db-kept"}
 """Of which the oldest versions know nothing: they leave it alone, and newer ones do not rely on it for long. So it

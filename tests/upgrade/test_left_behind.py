@@ -1,6 +1,6 @@
 """This tree takes over what a gateway that was killed left behind: one of an older version, or its own.
 
-What older ones left lies in tests/fixtures/left_behind, one folder a version, made by `tools.lab.leave_behind`.
+What older ones left lies in tests/fixtures/left_behind, one folder a version, made by `proofs.lab.leave_behind`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,12 @@ import apsw
 import msgspec
 import pytest
 
+from proofs.lab.client_record import read_client_record
+from proofs.lab.forms import read_database
+from proofs.lab.leave_behind import unpack
+from proofs.lab.scenario import sent
+from proofs.lab.scenario_config import CHAT, CLAUDE
+from proofs.lab.served import Served
 from tests.upgrade.forms_kit import as_older_ones_read
 from tests.upgrade.left_behind_kit import (
     RELEASED,
@@ -25,12 +31,6 @@ from tests.upgrade.left_behind_kit import (
     restarted,
 )
 from tests.waiting import wait_until
-from tools.lab.client_record import read_client_record
-from tools.lab.forms import read_database
-from tools.lab.leave_behind import unpack
-from tools.lab.scenario import sent
-from tools.lab.scenario_config import CHAT, CLAUDE
-from tools.lab.served import Served
 from wireglot.testing.live_gateway import LiveGateway
 
 _TOKENS = ("input", "cache_read", "cache_write", "cache_write_long", "tool_prompt", "output", "reasoning")

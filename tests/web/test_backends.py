@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from proofs.search_double import KEY, RESULTS, SearchDouble
 from tests.http.limits_kit import Limits
 from tests.tiers import rows
-from tools.search_double import KEY, RESULTS, SearchDouble
 from wireglot.http.client.client import HttpTransport
 from wireglot.web import backends
 from wireglot.web.backends import FORMS, HttpBackend, HttpSearch, SearchAccount
@@ -69,7 +69,7 @@ def test_no_result_is_no_failure(server, backend):
 
 def test_searxng_without_an_engine_that_answers_has_failed(server, monkeypatch):
     found = {"results": [], "unresponsive_engines": [["google", "CAPTCHA"], ["bing", "timeout"]]}
-    monkeypatch.setattr("tools.search_double._document", lambda *_: found)
+    monkeypatch.setattr("proofs.search_double._document", lambda *_: found)
     failed = failure(server, "searxng", "x")
     assert (failed.code, str(failed)) == (
         "unavailable",
@@ -240,7 +240,7 @@ def test_the_context_size_chooses_how_much_comes(server):
 
 def test_no_more_results_come_than_are_wanted_and_text_is_cut(server, monkeypatch):
     long = tuple((f"https://example.com/{n}", "T" * 1000, "word " * 5000, "") for n in range(30))
-    monkeypatch.setattr("tools.search_double.RESULTS", long)
+    monkeypatch.setattr("proofs.search_double.RESULTS", long)
     hits = search(server, "searxng", "q", max_results=7)
     assert len(hits) == 7
     assert {len(hit.title) for hit in hits} == {300}
@@ -249,13 +249,13 @@ def test_no_more_results_come_than_are_wanted_and_text_is_cut(server, monkeypatc
 
 
 def test_a_page_comes_once(server, monkeypatch):
-    monkeypatch.setattr("tools.search_double.RESULTS", (*RESULTS[:2], *RESULTS[:2]))
+    monkeypatch.setattr("proofs.search_double.RESULTS", (*RESULTS[:2], *RESULTS[:2]))
     assert len(search(server, "searxng", "q")) == 2
 
 
 def test_what_is_no_text_is_overlooked(server, monkeypatch):
     found = {"results": [None, 7, {"url": 5}, {"url": "https://a.example/", "title": None, "content": ["x"]}]}
-    monkeypatch.setattr("tools.search_double._document", lambda *_: found)
+    monkeypatch.setattr("proofs.search_double._document", lambda *_: found)
     assert search(server, "searxng", "q") == (Hit("https://a.example/", "https://a.example/"),)
 
 
@@ -441,7 +441,7 @@ def test_the_parts_of_a_result_are_read_where_each_backend_has_them(server, monk
         "google": ({"items": [{"link": url, "title": "T", "snippet": "C"}]}, Hit(url, "T", "C")),
     }
     for backend, (document, hit) in documents.items():
-        monkeypatch.setattr("tools.search_double._document", lambda *_, found=document: found)
+        monkeypatch.setattr("proofs.search_double._document", lambda *_, found=document: found)
         assert search(server, backend, "q") == (hit,), backend
     others: list[tuple[HttpBackend, dict, Hit]] = [
         ("brave", {"web": {"results": [{"url": url, "age": "A"}]}}, Hit(url, url, "", "A")),
@@ -451,7 +451,7 @@ def test_the_parts_of_a_result_are_read_where_each_backend_has_them(server, monk
         ("brave", {"web": {"results": [{"url": url, "extra_snippets": "E"}]}}, Hit(url, url)),
     ]
     for backend, document, hit in others:
-        monkeypatch.setattr("tools.search_double._document", lambda *_, found=document: found)
+        monkeypatch.setattr("proofs.search_double._document", lambda *_, found=document: found)
         assert search(server, backend, "q") == (hit,), document
     nothing: list[tuple[HttpBackend, dict]] = [
         ("brave", {"web": [1]}),
@@ -462,13 +462,13 @@ def test_the_parts_of_a_result_are_read_where_each_backend_has_them(server, monk
         ("google", {"searchInformation": {}}),
     ]
     for backend, document in nothing:
-        monkeypatch.setattr("tools.search_double._document", lambda *_, found=document: found)
+        monkeypatch.setattr("proofs.search_double._document", lambda *_, found=document: found)
         assert search(server, backend, "q") == (), document
 
 
 def test_engines_that_do_not_answer_are_no_failure_beside_results(server, monkeypatch):
     found = {"results": [{"url": "https://a.example/"}], "unresponsive_engines": [["google", "CAPTCHA"]]}
-    monkeypatch.setattr("tools.search_double._document", lambda *_: found)
+    monkeypatch.setattr("proofs.search_double._document", lambda *_: found)
     assert len(search(server, "searxng", "q")) == 1
 
 
@@ -477,7 +477,7 @@ def test_a_text_is_cut_after_the_characters_of_its_context_size(server, monkeypa
         query = Query("q", context_size=size)
         for length, end in ((characters, ""), (characters + 1, " [...]")):
             result = (("https://a.example/", " T \n U ", f"  {'x' * length} ", ""),)
-            monkeypatch.setattr("tools.search_double.RESULTS", result)
+            monkeypatch.setattr("proofs.search_double.RESULTS", result)
             (hit,) = search(server, "searxng", query)
             assert (hit.title, hit.text) == ("T U", "x" * characters + end)
 

@@ -18,8 +18,8 @@ from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
-from tools.container.context import Context
-from tools.container.dockerfile import parse
+from proofs.container.context import Context
+from proofs.container.dockerfile import parse
 from tools.release.lock import LOCK, locked
 
 ROOT = Path(__file__).parents[2]

@@ -22,7 +22,7 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
-from tools.lab.proofs import PROOFS, is_current
+from proofs.lab.proofs import PROOFS, is_current
 
 ROOT: Final = Path(__file__).parents[2]
 PLACES: Final = {

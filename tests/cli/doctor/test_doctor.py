@@ -18,6 +18,9 @@ from typing import Any
 import pytest
 import trustme
 
+from proofs.identity_provider import IdentityProvider
+from proofs.search_double import KEY as SEARCH_KEY
+from proofs.search_double import SearchDouble
 from tests.cli.provider_double import (
     BAD_KEY,
     GOOD_KEY,
@@ -28,9 +31,6 @@ from tests.cli.provider_double import (
     set_apart,
 )
 from tests.cli.running import configure, run
-from tools.identity_provider import IdentityProvider
-from tools.search_double import KEY as SEARCH_KEY
-from tools.search_double import SearchDouble
 from wireglot import __version__
 from wireglot.cli.doctor.case import DoctorCase, DoctorFinding
 from wireglot.cli.doctor.examination import CHECKS, DoctorReport

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from proofs.http_double import DoubleHandler, HttpDouble
 from tests.cli.run.test_run import Place, complaint, reported
 from tests.cli.running import COMMAND, run_in
 from tests.gateway.faults.faults_kit import post
 from tests.gateway.faults.test_faults_process import Served, workers_of
 from tests.processes import ForkedCommand, run_forked
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from tools.http_double import DoubleHandler, HttpDouble
 from wireglot.cli.run import gateway
 from wireglot.gateway.config import load
 from wireglot.gateway.run import Process

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireglot_core
+from proofs.lab.forms import open_envelope
 from tests.tiers import rows
-from tools.lab.forms import open_envelope
 from wireglot_core.dialects.base import Context, is_minted
 from wireglot_core.dialects.envelope import (
     BODY_MARK,

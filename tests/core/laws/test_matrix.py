@@ -2,10 +2,10 @@
 
 from typing import get_args
 
+from proofs.fidelity.answer_probes import RESPONSES, server_part_probe, state_probes
+from proofs.fidelity.matrix import DIRECTIONS, grade_request, grade_response, grade_state
+from proofs.fidelity.request_probes import REQUESTS, hosted_probe, unknown_probe
 from tests.tiers import rows
-from tools.fidelity.answer_probes import RESPONSES, server_part_probe, state_probes
-from tools.fidelity.matrix import DIRECTIONS, grade_request, grade_response, grade_state
-from tools.fidelity.request_probes import REQUESTS, hosted_probe, unknown_probe
 from wireglot_core.ir.loss import FEATURES, Feature
 
 LIES = ("LOST", "FALSE ALARM")

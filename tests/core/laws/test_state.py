@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from proofs.fidelity.matrix import said_back
 from tests.core.laws.cases import MAIN, of_kind
 from tests.tiers import rows
-from tools.fidelity.matrix import said_back
 from wireglot_core import StreamTranslator, translate_request, translate_response
 from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.registry import DialectName, dialect

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from proofs.bench.bodies import body as agent_body
 from tests.tiers import WHOLE
-from tools.bench.bodies import body as agent_body
 from wireglot_core.wire import splice
 from wireglot_core.wire.json import is_nested
 from wireglot_core.wire.scan import IS_NATIVE, Span, _hashed, _unscanned, fold, scan

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from proofs.lab.monsters import DIALECTS, answer, path, properties, request, said, text, tool_turns
 from tests.gateway.faults.faults_kit import ONCE, Answered, post, provider
 from tests.gateway.faults.faults_stages import Stage
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from tools.lab.monsters import DIALECTS, answer, path, properties, request, said, text, tool_turns
 from wireglot.gateway.app import Gateway
 from wireglot.gateway.relay import attempt, delivery
 from wireglot.gateway.request import worker_thread

@@ -225,7 +225,7 @@ def test_anyone_who_leaves_while_it_is_tried_again_counts_for_nothing() -> None:
 
 
 def test_a_storm_of_clients_makes_no_storm_of_attempts_and_passes_when_the_provider_is_well() -> None:
-    """TESTPLAN R10, in small: `python -m tools.lab.storm` is the whole of it."""
+    """TESTPLAN R10, in small: `python -m proofs.lab.storm` is the whole of it."""
     lines = SOON + "breaker = { probe_after = 0.02, probe_cap = 0.02 }\n"
     with behind(lambda upstream: team(upstream, lines)) as stage, ThreadPoolExecutor(20) as clients:
         gateway, upstream = stage

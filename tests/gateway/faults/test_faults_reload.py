@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from proofs.lab import reloads
 from tests.gateway.faults.faults_kit import every_dialect
 from tests.gateway.faults.faults_stages import digest_of
 from tests.gateway.faults.test_faults_process import Served, serving, workers_of
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from tools.lab import reloads
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 from wireglot_core.wire.json import decode

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tools.judges.oracle import Kind, events, installed
-from tools.judges.schemas import Written
+from proofs.judges.oracle import Kind, events, installed
+from proofs.judges.schemas import Written
 from wireglot.demo.service import target_of
 from wireglot.gateway.request.collected_reply import CollectedReply, PassedReply
 from wireglot.http.application import Head, Headers, Reply

@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
+from proofs.identity_provider import Fault, IdentityProvider, User
 from tests.gateway.inspector.inspector_kit import ADMIN, KEY, Answer, Visitor, keys_table
 from tests.gateway.login.login_kit import FORM, Browser, Device, ask, gateway, with_provider
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from tools.identity_provider import Fault, IdentityProvider, User
 from wireglot.testing.live_gateway import LiveGateway
 
 GROUPS = "[groups.team]\nrequests_per_minute = 60\n[groups.others]\nrequests_per_minute = 1\n"

@@ -14,10 +14,10 @@ import anthropic
 import msgspec
 import pytest
 
+from proofs.http_double import DoubleHandler, HttpDouble
 from tests.gateway.config.config_files import digest, loaded, problems
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from tools.http_double import DoubleHandler, HttpDouble
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot_core.dialects.base import ListedModel
 from wireglot_core.dialects.registry import surface

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from proofs.search_double import KEY, RESULTS, SearchDouble
 from tests.tiers import rows
-from tools.search_double import KEY, RESULTS, SearchDouble
 from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.relay.web_tools import SEARCH_AGENT, SEARCH_OPERATION, ModelSearch

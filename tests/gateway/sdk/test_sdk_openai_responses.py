@@ -16,6 +16,7 @@ from openai.types.responses import (
     ResponseReasoningItem,
 )
 
+from proofs.lab.forms import open_envelope
 from tests.gateway.sdk.sdk_kit import (
     ECHO,
     HEARD,
@@ -29,7 +30,6 @@ from tests.gateway.sdk.sdk_kit import (
     reasoning_state,
     stage_fixtures,
 )
-from tools.lab.forms import open_envelope
 
 ASKED = "What is the weather in Rome?"
 TOOLS: list[FunctionToolParam] = [

@@ -14,13 +14,13 @@ import apsw
 import openai
 import pytest
 
+from proofs.lab.link import Link, Reply
 from tests.gateway.state.background_kit import finished
 from tests.gateway.state.ledger_kit import ORDERS
 from tests.gateway.state.responses_kit import Stage
 from tests.stores.troubled import Troubled
 from tests.tiers import rows
 from tests.waiting import wait_until
-from tools.lab.link import Link, Reply
 from wireglot.gateway.state.responses.background_work import UNSTORED
 from wireglot.gateway.state.responses.store import Unstored
 from wireglot.gateway.state.tasks import Pace

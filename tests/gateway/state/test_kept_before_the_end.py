@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from proofs.lab.link import Link, Reply
 from tests.waiting import until, wait_until
-from tools.lab.link import Link, Reply
 from wireglot.stores import StoreDown
 from wireglot.testing.live_gateway import LiveGateway
 

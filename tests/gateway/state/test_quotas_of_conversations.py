@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from proofs.lab.link import Link, Reply
 from tests.waiting import wait_until
-from tools.lab.link import Link, Reply
 from wireglot.testing.live_gateway import LiveGateway
 
 KEY = "a-client-key-with-a-budget"

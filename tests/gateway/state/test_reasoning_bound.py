@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from proofs.lab.forms import open_envelope
 from tests.gateway.faults.faults_kit import BY_NAME, Answered, Client, post, provider
 from tests.gateway.faults.faults_stages import digest_of
 from tests.waiting import wait_until
-from tools.lab.forms import open_envelope
 from wireglot.gateway.entry.callers import LOCAL, Caller, sealing
 from wireglot.gateway.settings import Secret, ServerSettings
 from wireglot.testing.live_gateway import LiveGateway

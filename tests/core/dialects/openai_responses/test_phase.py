@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.fidelity.matrix import said_back
+from proofs.fidelity.matrix import said_back
 from wireglot_core import StreamTranslator, translate_request, translate_response
 from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.registry import DialectName, dialect

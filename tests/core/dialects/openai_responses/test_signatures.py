@@ -2,8 +2,8 @@
 
 import pytest
 
+from proofs.fidelity.matrix import said_back
 from tests.core.dialects.openai_responses.wire import CONTEXT, parse, render, write
-from tools.fidelity.matrix import said_back
 from wireglot_core import translate_request, translate_response
 from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.envelope import UNREADABLE, is_sealed

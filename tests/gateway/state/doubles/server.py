@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from proofs.http_double import DoubleHandler, HttpDouble
 from tests.gateway.state.doubles.script import Call, Script, Step
-from tools.http_double import DoubleHandler, HttpDouble
 from wireglot_core.wire.json import decode, encode
 
 
