@@ -141,13 +141,15 @@ release: $(VENV)/.dev ## Make a release, or show what it would be (VERSION=1.2.3
 	$(BIN)/python -m tools.release.release $(VERSION) $(ARGS)
 
 # An environment with the locked packages, the wheel and nothing else is what the bill describes.
-artifacts: $(VENV)/.dev ## Pack the Helm chart, the context of the image and a bill of materials: dist/
+artifacts: $(VENV)/.dev ## Pack the Helm chart, the context of the image, a bill of materials, and the core's wheel: dist/
 	$(BIN)/python -m tools.release.artifacts
+	$(BIN)/python -m tools.release.wheel --core
+	$(BIN)/python -m tools.release.core_alone
 
 sbom: wheel ## Write a bill of materials (CycloneDX) of what the lock installs: dist/wireglot.cdx.json
 	rm -rf .venv-sbom && $(PYTHON) -m venv .venv-sbom
 	.venv-sbom/bin/python -m pip install -q --disable-pip-version-check --require-hashes --only-binary :all: -r requirements.lock
-	.venv-sbom/bin/python -m pip install -q --disable-pip-version-check --no-deps dist/*.whl
+	.venv-sbom/bin/python -m pip install -q --disable-pip-version-check --no-deps dist/wireglot-*.whl
 	$(PIP) cyclonedx-bom
 	$(BIN)/python -m tools.release.sbom --python .venv-sbom/bin/python
 	rm -rf .venv-sbom

@@ -8,7 +8,7 @@ No network and no account: the provider's answers stand below.
 import json
 from typing import Any
 
-import wireglot
+import wireglot_core as wireglot  # as `import wireglot`, without the gateway
 
 # What a program that was written for Anthropic's API would send.
 ASKED: dict[str, Any] = {

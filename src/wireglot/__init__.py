@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wireglot.former_names import VERSION
 from wireglot_core import __all__ as __all__
-from wireglot_core import __version__ as __version__
+
+__version__ = VERSION
 
 if TYPE_CHECKING:  # for type checkers, so that a misspelt name is an error
     from wireglot import history as history

@@ -80,7 +80,9 @@ def test_planted_defects_are_found_by_their_laws() -> None:
 def test_a_seed_that_breaks_a_law_is_printed_with_the_command_that_replays_it() -> None:
     done = sim("--plant", "rows-twice", "--seeds", "1")
     assert done.returncode == 1
-    found = re.search(r"Again: python -m proofs\.simulation (--seed 1 --trace --plant rows-twice)", done.stdout)
+    found = re.search(
+        r"Again: python -m proofs\.simulation (--seed 1 --trace --plant rows-twice)", done.stdout
+    )
     assert found is not None, done.stdout + done.stderr
     again = sim(*found[1].split())
     assert "BROKEN nothing is doubled: " in again.stdout

@@ -29,9 +29,11 @@ class NativeModule(BuildHookInterface[Any]):
     """A wheel with it is for one platform, and for every Python from 3.11 on (the stable ABI)."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        built = Path(self.root) / _BUILT
+        root = Path(self.root)
+        tree = root if (root / _SOURCE).exists() else root.parent  # core/ has the project file alone
+        built = tree / _BUILT
         built.unlink(missing_ok=True)
-        if not os.environ.get("WIREGLOT_PURE") and sys.platform in _LINKING and _compile(Path(self.root)):
+        if not os.environ.get("WIREGLOT_PURE") and sys.platform in _LINKING and _compile(tree):
             build_data["pure_python"] = False
             build_data["tag"] = f"cp311-abi3-{_platform_tag(built.read_bytes())}"
             build_data["artifacts"].append(_BUILT.as_posix())

@@ -71,7 +71,7 @@ def python(version: str) -> Path | None:
 
 
 def _newest_wheel() -> Path:
-    found = sorted((ROOT / "dist").glob("*.whl"), key=lambda path: path.stat().st_mtime)
+    found = sorted((ROOT / "dist").glob("wireglot-*.whl"), key=lambda path: path.stat().st_mtime)
     if not found:
         raise SystemExit("no wheel in dist/: make wheel")
     return found[-1]

@@ -27,6 +27,8 @@ from proofs.lab.proofs import PROOFS, is_current
 ROOT: Final = Path(__file__).parents[2]
 PLACES: Final = {
     "pyproject.toml": r'^version = "([^"]+)"$',
+    "core/pyproject.toml": r'^version = "([^"]+)"$',
+    "src/wireglot/former_names.py": r'^VERSION: Final = "([^"]+)"$',
     "src/wireglot_core/__init__.py": r'^__version__ = "([^"]+)"$',
     "compose.yaml": r"^ +image: wireglot:(\S+)$",
     "deploy/fleet/compose.yaml": r"^ +image: wireglot:(\S+)$",
@@ -93,8 +95,9 @@ def _release(tree: Path, version: str, *, build: bool) -> None:
     if not is_committed(tree, version):
         _commit(tree, version)
     if build:
-        for module in ("wheel", "artifacts"):
-            subprocess.run([sys.executable, "-m", f"tools.release.{module}"], cwd=tree, check=True)
+        for words in (["wheel"], ["wheel", "--core"], ["artifacts"]):
+            command = [sys.executable, "-m", f"tools.release.{words[0]}", *words[1:]]
+            subprocess.run(command, cwd=tree, check=True)
         check_built(tree / "dist", version)
     _git(tree, "tag", "--annotate", tag, "--message", f"Wireglot {version}")
     print(f"version {version}: committed, {'built, checked and ' if build else ''}tagged {tag}")
@@ -170,12 +173,14 @@ def dated(changelog: str, version: str, today: str) -> str:
 
 
 def check_built(folder: Path, version: str) -> None:
-    """A wheel and an sdist of that version, and what they call themselves; beside them chart, context of the
-    image and bill of materials."""
+    """A wheel and an sdist of that version, and what they call themselves; beside them the core's wheel, chart,
+    context of the image and bill of materials."""
     wheel = next(folder.glob(f"wireglot-{version}-*.whl"), None)
     sdist = folder / f"wireglot-{version}.tar.gz"
     if wheel is None or not sdist.exists():
         raise RuntimeError(f"no wheel, or no sdist, of {version} was built")
+    if not list(folder.glob(f"wireglot_core-{version}-*.whl")):
+        raise RuntimeError(f"no wheel of the core of {version} was built")
     for name in (f"wireglot-{version}.tgz", f"wireglot-{version}-image.tar.gz", "wireglot.cdx.json"):
         if not (folder / name).exists():
             raise RuntimeError(f"no {name} was built")

@@ -1,6 +1,8 @@
 """Build wheel and sdist twice, from two copies of the committed files with other paths, dates and file modes.
 
-    python -m tools.release.wheel [--out dist]
+    python -m tools.release.wheel [--core] [--out dist]
+
+The core is a wheel of its own, `wireglot-core`.
 
 Both must be the same bytes: anyone who has the commit can check that what was published holds nothing else. A
 wheel that runs something when it is installed or when Python starts (`.pth`) is refused. Exit status 1
@@ -27,16 +29,20 @@ import os, sys
 import hatchling.build as backend
 os.makedirs(sys.argv[1])
 backend.build_wheel(sys.argv[1])
-backend.build_sdist(sys.argv[1])
+if os.path.isdir("src"):
+    backend.build_sdist(sys.argv[1])
 """
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.release.wheel", description=__doc__)
+    parser.add_argument("--core", action="store_true", help="wireglot-core instead of wireglot")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
-    out: Path = parser.parse_args().out
+    arguments = parser.parse_args()
+    out: Path = arguments.out
+    project = "core" if arguments.core else "."
     with tempfile.TemporaryDirectory(prefix="wheel-") as work:
-        first, second = (_built(Path(work) / f"copy-{umask:o}" / "tree", umask) for umask in _UMASKS)
+        first, second = (_built(Path(work) / f"copy-{umask:o}" / "tree", project, umask) for umask in _UMASKS)
         if first != second:
             print(f"not reproducible: {sorted(first)} {sorted(second)}", file=sys.stderr)
             return 1
@@ -51,14 +57,15 @@ def main() -> int:
     return 0
 
 
-def _built(tree: Path, umask: int) -> dict[str, bytes]:
+def _built(tree: Path, project: str, umask: int) -> dict[str, bytes]:
     """What was made, by its names. By the backend itself: nothing is fetched, and its version is pinned."""
     tree.mkdir(parents=True)
     archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
     before = os.umask(umask)
     try:
         subprocess.run(["tar", "-x", "-m"], cwd=tree, input=archive, check=True)
-        subprocess.run([sys.executable, "-c", _BUILD, str(tree.parent / "made")], cwd=tree, check=True)
+        words = [sys.executable, "-c", _BUILD, str(tree.parent / "made")]
+        subprocess.run(words, cwd=tree / project, check=True)
     finally:
         os.umask(before)
     return {path.name: path.read_bytes() for path in (tree.parent / "made").iterdir()}

@@ -8,29 +8,34 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import (
+from wireglot_core.extension import (
+    AnswerGlance,
+    ApiError,
+    BadJson,
+    Body,
     ClientSide,
     Context,
     Counts,
     Dialect,
+    Event,
     ListedModel,
     ModelLists,
     Rendered,
+    Request,
     RequestGlance,
+    Response,
     Route,
+    SseDecoder,
     Surface,
+    Tap,
+    UpstreamFault,
     UpstreamSide,
+    decode,
+    dialect,
+    encode,
+    whole_number,
 )
-from wireglot_core.dialects.body import Body, whole_number
-from wireglot_core.dialects.registry import dialect
-from wireglot_core.dialects.surface import AnswerGlance, Tap
-from wireglot_core.ir.errors import ApiError, UpstreamFault
-from wireglot_core.ir.outcome import Response
-from wireglot_core.ir.request import Request
-from wireglot_core.ir.stream import Event
 from wireglot_core.testing import Samples
-from wireglot_core.wire.json import BadJson, decode, encode
-from wireglot_core.wire.sse import SseDecoder
 
 NAME = "acme"
 CHAT = dialect("openai-chat")

@@ -8,29 +8,31 @@ from collections.abc import Iterable
 from typing import Any
 
 from acme_wireglot.words import renamed, renamed_frames
-from wireglot_core.dialects.base import (
+from wireglot_core.extension import (
     AnswerGlance,
+    ApiError,
     Body,
     ClientSide,
     Context,
     Dialect,
+    Event,
     ListedModel,
     ModelLists,
     Rendered,
+    Request,
     RequestGlance,
+    Response,
     Route,
+    SseDecoder,
     Surface,
     Tap,
+    UpstreamFault,
     UpstreamSide,
+    decode,
+    dialect,
+    encode,
+    whole_number,
 )
-from wireglot_core.dialects.body import whole_number
-from wireglot_core.dialects.registry import dialect
-from wireglot_core.ir.errors import ApiError, UpstreamFault
-from wireglot_core.ir.outcome import Response
-from wireglot_core.ir.request import Request
-from wireglot_core.ir.stream import Event
-from wireglot_core.wire.json import decode, encode
-from wireglot_core.wire.sse import SseDecoder
 
 CHAT = dialect("openai-chat")
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from wireglot_core.wire.json import BadJson, decode, encode
-from wireglot_core.wire.sse import Frame
+from wireglot_core.extension import BadJson, Frame, decode, encode
 
 _CHAT = {"engine": "model", "talk": "messages", "replies": "choices"}
 _BOTH = {**_CHAT, **{chat: acme for acme, chat in _CHAT.items()}}
