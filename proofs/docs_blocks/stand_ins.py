@@ -26,6 +26,7 @@ from wireglot_core.extras import SOURCE
 _BEFORE: Final = "PYTHONPATH_OF_THE_PAGE"
 _MODULE: Final = "proofs.docs_blocks.stand_ins"
 _INSTALLERS: Final = ("pip", "pipx", "uv", "uvx", "npm")
+_CORE: Final = "./core"
 _OURS: Final = re.compile(rf"(?:{re.escape(SOURCE)}|dist/\S+\.whl)(?:\[([\w,-]+)\])?(?:==\S+)?")
 _WITH_VALUE: Final = frozenset({"-r", "-c", "--from", "--only-binary", "--python", "--with"})
 
@@ -144,6 +145,8 @@ def refused_install(arguments: Sequence[str]) -> str:
             unknown = {*filter(None, (ours[1] or "").split(","))} - project["optional-dependencies"].keys()
             if unknown:
                 return f"no such extra: {', '.join(sorted(unknown))}"
+        elif argument == _CORE and (ROOT / _CORE / "pyproject.toml").is_file():
+            pass
         elif argument not in clients:
             if re.match(r"wireglot\b", argument):
                 return f"{argument}: no index has it, and {SOURCE} is what works"

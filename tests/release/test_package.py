@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from email.message import Message
 from email.parser import Parser
@@ -87,6 +88,29 @@ def test_the_sdist_has_everything_that_is_committed_and_nothing_else(sdist):
     assert sdist - committed == {"PKG-INFO"}
     assert committed <= sdist
     assert not [name for name in sdist if NEVER.search(name)]
+
+
+def test_the_core_says_of_itself_what_the_whole_says(tree):
+    whole, core = (
+        tomllib.loads((tree / name / "pyproject.toml").read_text())["project"] for name in (".", "core")
+    )
+    for field in ("version", "requires-python", "license", "classifiers"):
+        assert core[field] == whole[field], field
+    assert core["dependencies"] == [each for each in whole["dependencies"] if each.startswith("msgspec")]
+    assert (tree / "core" / "LICENSE").read_bytes() == (tree / "LICENSE").read_bytes()
+
+
+@pytest.mark.whole
+def test_the_wheel_of_the_core_has_its_package_as_it_is_in_the_whole(tree, wheel, tmp_path):
+    copy = tmp_path / "tree"
+    shutil.copytree(tree, copy, ignore=shutil.ignore_patterns("dist"))
+    code = "import hatchling.build as made; made.build_wheel('dist')"
+    subprocess.run([sys.executable, "-c", code], cwd=copy / "core", capture_output=True, check=True)
+    (found,) = (copy / "core" / "dist").glob("wireglot_core-*.whl")
+    with zipfile.ZipFile(found) as core:
+        inside = {name for name in core.namelist() if ".dist-info/" not in name}
+        assert inside == {name for name in wheel.namelist() if name.startswith("wireglot_core/")}
+        assert all(core.read(name) == wheel.read(name) for name in inside - {NATIVE})
 
 
 @pytest.mark.whole

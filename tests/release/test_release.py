@@ -102,11 +102,12 @@ def test_with_write_it_is_committed_built_checked_and_tagged(tree):
     assert git(tree, "rev-parse", f"v{NEXT}^{{commit}}") == git(tree, "rev-parse", "HEAD")
     assert set(git(tree, "show", "--name-only", "--format=", "HEAD").split()) == {"CHANGELOG.md", *PLACES}
     built = {path.name for path in (tree / "dist").iterdir()}
-    (wheel,) = (name for name in built if name.endswith(".whl"))
-    assert re.fullmatch(rf"wireglot-{NEXT}-(py3-none-any|cp311-abi3-\w+)\.whl", wheel)
+    wheel, core = sorted(name for name in built if name.endswith(".whl"))
+    for name, found in (("wireglot", wheel), ("wireglot_core", core)):
+        assert re.fullmatch(rf"{name}-{NEXT}-(py3-none-any|cp311-abi3-\w+)\.whl", found)
     archives = {f"wireglot-{NEXT}.tar.gz", f"wireglot-{NEXT}.tgz", f"wireglot-{NEXT}-image.tar.gz"}
-    (bill,) = built - archives - {wheel}
-    assert len(built) == 5
+    (bill,) = built - archives - {wheel, core}
+    assert len(built) == 6
     assert json.loads((tree / "dist" / bill).read_bytes())["metadata"]["component"]["version"] == NEXT
     again = release(tree, "7.8.10", "--write", "--no-build", "--old-proofs")
     assert (again.returncode, again.stderr) == (2, "no release: CHANGELOG.md: nothing under Unreleased\n")

@@ -2,8 +2,8 @@
 
     python -m tools.release.core_alone [--wheel dist/wireglot_core-X.whl]
 
-Every dialect's conversation into every other dialect, request, answer and stream; `examples/translate.py`; then, with
-pytest and hypothesis beside it, the laws. Exit status 1 where one fails.
+The samples of every dialect in every other one: requests, answers, streams; `examples/translate.py`; then,
+with pytest and hypothesis beside it, the laws. Exit status 1 where one fails.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ ROOT: Final = Path(__file__).parents[2]
 _OURS: Final = re.compile("WIREGLOT_|PYTHON|VIRTUAL_ENV|XDG_")
 _PAIRS: Final = """
 import importlib.util, sys
+from contextlib import suppress
 from pathlib import Path
-from wireglot_core import StreamTranslator, translate_request, translate_response
+from wireglot_core import StreamTranslator, Unsupported, translate_request, translate_response
 from wireglot_core.testing import samples_in
 
 for name in ("wireglot", "hypothesis", "httptools", "uvloop", "apsw"):
@@ -33,15 +34,19 @@ dialects = [name for name in sys.argv[2:]]
 done = 0
 for source in dialects:
     samples = samples_in(fixtures / source)
-    asked, answer_of = samples.requests[0], samples.responses[0]
     for target in dialects:
-        translate_request(asked, source=source, target=target, model="m")
-        answer = translate_response(answer_of, source=source, target=target)
-        stream = StreamTranslator(source=source, target=target)
-        text = stream.feed(samples.streams[0]) + stream.close()
-        assert answer.value and text, (source, target)
-        done += 1
-print(f"{done} pairs of {len(dialects)} dialects")
+        carried = 0
+        for asked in samples.requests:
+            with suppress(Unsupported):  # what runs at its own provider only
+                carried += bool(translate_request(asked, source=source, target=target, model="m").value)
+        assert carried, (source, target)
+        for answer in samples.responses:
+            assert translate_response(answer, source=source, target=target).value, (source, target)
+        for frames in samples.streams:
+            stream = StreamTranslator(source=source, target=target)
+            assert stream.feed(frames) + stream.close(), (source, target)
+        done += carried + len(samples.responses) + len(samples.streams)
+print(f"{len(dialects) ** 2} pairs of dialects: {done:,} documents and streams")
 """
 _LAWS: Final = (
     "check_dialect",
@@ -90,7 +95,7 @@ def _newest() -> Path:
 
 
 def _install(python: Path, work: Path, *what: str) -> None:
-    pinned = ["-c", ROOT / "constraints.txt", "--only-binary", ":all:"]
+    pinned: list[str | Path] = ["-c", ROOT / "constraints.txt", "--only-binary", ":all:"]
     _run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *pinned, *what], work)
 
 

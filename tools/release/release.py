@@ -173,8 +173,8 @@ def dated(changelog: str, version: str, today: str) -> str:
 
 
 def check_built(folder: Path, version: str) -> None:
-    """A wheel and an sdist of that version, and what they call themselves; beside them the core's wheel, chart,
-    context of the image and bill of materials."""
+    """A wheel and an sdist of that version, and what they call themselves; beside them the wheel of the core,
+    the chart, the context of the image and a bill of materials."""
     wheel = next(folder.glob(f"wireglot-{version}-*.whl"), None)
     sdist = folder / f"wireglot-{version}.tar.gz"
     if wheel is None or not sdist.exists():
