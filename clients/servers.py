@@ -6,28 +6,23 @@ import hashlib
 import json
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from clients.packages import ROOT
+from proofs.bench.processes import free_port
+from proofs.served import DidNotStart as DidNotStart
+from proofs.served import Served
 
 # What stands before the dialect's own paths in a base URL.
 _PREFIX = {"anthropic": "", "openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
 UPSTREAMS: tuple[str, ...] = tuple(_PREFIX)
 
 _PATIENCE = 30.0
-_NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
-class DidNotStart(Exception):
-    """A server ended or stayed silent; carries the end of its log."""
 
 
 def configuration(
@@ -69,17 +64,10 @@ def gateway(
     upstream: str, double: str | None, folder: Path, *, thinks: bool = False, more: str = ""
 ) -> Iterator[tuple[str, str]]:
     """Run `wireglot serve` in front of one upstream; gives its URL and a client key."""
-    folder.mkdir(parents=True, exist_ok=True)
-    port, key = _free_port(), f"client-{secrets.token_hex(16)}"
-    file = folder / "wireglot.toml"
-    file.write_text(configuration(port, key, upstream, double, thinks=thinks, more=more))
-    command = [sys.executable, "-m", "wireglot.cli", "serve", "--config", str(file)]
-    # Without the caller's variables: a provider key found there would switch that provider on.
-    env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "PYTHONUNBUFFERED": "1"}
-    url = f"http://127.0.0.1:{port}"
-    with run_process(command, env, folder / "gateway.log") as process:
-        wait_until(process, folder / "gateway.log", lambda: _answers(f"{url}/healthz"))
-        yield url, key
+    port, key = free_port(), f"client-{secrets.token_hex(16)}"
+    toml = configuration(port, key, upstream, double, thinks=thinks, more=more)
+    with Served(folder, toml, port=port, bare=True) as served:
+        yield served.url, key
 
 
 @contextmanager
@@ -126,17 +114,3 @@ def wait_until(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], 
             state = "ended" if process.poll() is not None else f"is silent after {_PATIENCE:.0f} s"
             raise DidNotStart(f"{process.args!r} {state}:\n{tail}")
         time.sleep(0.05)
-
-
-def _answers(url: str) -> bool:
-    try:
-        with _NO_PROXY.open(url, timeout=2) as response:
-            return bool(response.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

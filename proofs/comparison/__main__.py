@@ -23,7 +23,7 @@ import msgspec
 
 from proofs.comparison.record import Facets, Recording, Setup, record
 from proofs.comparison.scenarios import setups
-from proofs.lab.served import Tree
+from proofs.served import Tree
 
 _ROOT: Final = Path(__file__).parents[2]
 _SHOWN_LINES: Final = 400

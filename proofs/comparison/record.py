@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from proofs.comparison.normalise import Normaliser, step_names
-from proofs.lab.served import Served, Tree
+from proofs.served import Served, Tree
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 Facets = dict[str, str]

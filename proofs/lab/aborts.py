@@ -32,7 +32,7 @@ from proofs.lab.link import Link
 from proofs.lab.patient_upstream import PatientUpstream
 from proofs.lab.questions import CLIENTS, question
 from proofs.lab.result import Run, add_options
-from proofs.lab.served import Served
+from proofs.served import Served
 from wireglot.stores import open_engine
 from wireglot.stores.records import UsageQuery
 

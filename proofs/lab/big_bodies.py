@@ -19,7 +19,7 @@ from typing import Any, Final
 from proofs.lab.monsters import DIALECTS, MODEL, MONSTERS, answer, path, request, said, text
 from proofs.lab.others import Others
 from proofs.lab.result import Run, add_options
-from proofs.lab.served import Served
+from proofs.served import Served
 from wireglot.testing.live_gateway import BASES
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
 from wireglot_core.wire.json import encode

@@ -31,7 +31,7 @@ from proofs.lab.marking_upstream import FAILURES, MARK, SPEAKERS, MarkingUpstrea
 from proofs.lab.progress import Progress
 from proofs.lab.questions import CLIENTS, question, whole
 from proofs.lab.result import Run, add_options
-from proofs.lab.served import Served, keys_table
+from proofs.served import Served, keys_table
 from wireglot.cli.process_setup import run_loop
 from wireglot_core.dialects.registry import DialectName
 

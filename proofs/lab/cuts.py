@@ -27,7 +27,7 @@ from proofs.lab.link import Link, Reply
 from proofs.lab.progress import Progress
 from proofs.lab.questions import CLIENTS, question
 from proofs.lab.result import Run, add_options
-from proofs.lab.served import Served
+from proofs.served import Served
 from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.registry import DialectName, dialect
 from wireglot_core.ir.outcome import Response

@@ -26,7 +26,7 @@ from proofs.lab.link import Link
 from proofs.lab.paced_upstream import PacedUpstream, config, model, text
 from proofs.lab.questions import CLIENTS, answer, question
 from proofs.lab.result import Run, add_options
-from proofs.lab.served import Served
+from proofs.served import Served
 from wireglot.stores import open_engine
 from wireglot.stores.records import UsageQuery
 

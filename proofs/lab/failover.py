@@ -26,7 +26,7 @@ import trustme
 
 from proofs.lab.kill import Acknowledged, Client, look, look_at_rows
 from proofs.lab.result import Run, add_options
-from proofs.lab.served import Served
+from proofs.served import Served
 from proofs.server_groups import PgBouncer, PostgresPair, WatchedRedis
 from proofs.servers import PostgresServer, RedisServer
 from wireglot.stores import StoreUnusable, open_counters, open_engine

@@ -36,7 +36,7 @@ from proofs.lab.marking_upstream import SPEAKERS, MarkingUpstream, mark
 from proofs.lab.others import Others, Waits
 from proofs.lab.questions import CLIENTS
 from proofs.lab.result import Run, add_options
-from proofs.lab.served import Served
+from proofs.served import Served
 from proofs.servers import PostgresServer, RedisServer
 from wireglot.cli.process_setup import run_loop
 

@@ -27,7 +27,7 @@ import msgspec
 
 from proofs.lab.link import Link, Reply
 from proofs.lab.result import Run, add_options
-from proofs.lab.served import Served
+from proofs.served import Served
 from wireglot.gateway.settings import SyncOrder
 from wireglot.stores import open_engine
 from wireglot.stores.records import UsageQuery, UsageRow

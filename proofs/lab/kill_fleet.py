@@ -23,7 +23,7 @@ from proofs.lab.result import Run, add_options
 from proofs.lab.rolling import Trial
 from proofs.lab.rolling_fleet import RollingFleet
 from proofs.lab.rolling_traffic import Acknowledged, Caller
-from proofs.lab.served import HERE
+from proofs.served import HERE
 
 _VERSION: Final = "this"
 _DEMANDED_SECONDS: Final = 2.0

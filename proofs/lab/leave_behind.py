@@ -37,7 +37,7 @@ from proofs.lab.fleet_forms import FleetForms, read_fleet
 from proofs.lab.forms import journal_rows, read_database
 from proofs.lab.scenario import Clients, until
 from proofs.lab.scenario_config import CONFIG, UPSTREAM
-from proofs.lab.served import HERE, Served, Tree
+from proofs.served import HERE, Served, Tree
 from proofs.servers import PostgresServer, RedisServer
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 

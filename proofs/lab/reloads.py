@@ -25,7 +25,7 @@ from typing import Final
 
 from proofs.lab.link import Link
 from proofs.lab.result import Run, add_options
-from proofs.lab.served import Served
+from proofs.served import Served
 
 _KEY: Final = "wg-key-of-a-client-0123456789"
 _TAKEN_BACK: Final = "wg-key-that-was-taken-back-0123456789"

@@ -28,7 +28,7 @@ from proofs.lab.fleet_forms import postgres_schema
 from proofs.lab.rolling_agreements import AGREEMENTS, Agreement, reports
 from proofs.lab.rolling_fleet import Machine, RollingFleet, until
 from proofs.lab.rolling_traffic import Acknowledged, Caller
-from proofs.lab.served import HERE, Tree
+from proofs.served import HERE, Tree
 
 _OLD: Final = "old"
 _NEW: Final = "new"

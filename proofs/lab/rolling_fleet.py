@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from proofs.lab.link import Link, Reply
 from proofs.lab.scenario_config import ADMIN, CONFIG, UPSTREAM
-from proofs.lab.served import Served, Tree
+from proofs.served import Served, Tree
 from proofs.servers import PostgresServer, RedisServer
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 

@@ -29,7 +29,7 @@ from proofs.bench import processes
 from proofs.lab.link import Link
 from proofs.lab.questions import CLIENTS, question, whole
 from proofs.lab.result import Run, add_options
-from proofs.lab.served import Served, keys_table
+from proofs.served import Served, keys_table
 
 _PIECE: Final = 12
 _STATUSES: Final = (400, 404, 413, 422, 500, 502, 503)

@@ -32,7 +32,7 @@ from proofs.lab.link import Link
 from proofs.lab.paced_upstream import PacedUpstream, config, model
 from proofs.lab.questions import CLIENTS, answer, question
 from proofs.lab.result import Run, add_options
-from proofs.lab.served import Served
+from proofs.served import Served
 
 _MEMORY_MIB: Final = 600
 _SHED: Final = frozenset({503, 529})

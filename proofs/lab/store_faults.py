@@ -30,7 +30,7 @@ from proofs.lab.failing_disk import WAYS, FailingDisk, FailingVfs, Trouble, Way
 from proofs.lab.link import Link, Reply
 from proofs.lab.progress import Progress
 from proofs.lab.result import Run, add_options
-from proofs.lab.served import Served
+from proofs.served import Served
 from wireglot.stores.base import StoreDown, StoreUnusable
 from wireglot.stores.journal.files import orphans
 from wireglot.stores.journal.journal import Journal, JournalFull

@@ -21,7 +21,7 @@ from typing import Final
 
 from proofs.lab.link import Link
 from proofs.lab.result import Run, add_options
-from proofs.lab.served import Served
+from proofs.served import Served
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 RATIO: Final = 1.2

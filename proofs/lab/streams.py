@@ -31,7 +31,7 @@ from proofs.lab.others import Others, Waits
 from proofs.lab.paced_upstream import PacedUpstream, config, model
 from proofs.lab.questions import CLIENTS, question
 from proofs.lab.result import Run, add_options
-from proofs.lab.served import Served
+from proofs.served import Served
 
 _WORD: Final = re.compile(rb'"(?:text|content|delta)": ?"(\d+) "')
 _SAMPLE_SECONDS: Final = 15.0

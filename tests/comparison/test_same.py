@@ -11,7 +11,7 @@ from proofs.comparison.__main__ import differences, report
 from proofs.comparison.normalise import Normaliser, step_names
 from proofs.comparison.record import Recorder, Recording, record
 from proofs.comparison.scenarios import addressed, said, setups, whole
-from proofs.lab.served import Tree
+from proofs.served import Tree
 
 _ROOT = Path(__file__).parents[2]
 _NOW = 1_800_000_000.0

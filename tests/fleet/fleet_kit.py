@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from proofs.lab.link import Link, Reply
-from proofs.lab.served import Served
+from proofs.served import Served
 from proofs.servers import PostgresServer, RedisServer
 from tests.waiting import until
 

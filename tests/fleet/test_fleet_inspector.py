@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proofs.lab.served import keys_table
+from proofs.served import keys_table
 from proofs.servers import PostgresServer, RedisServer
 from tests.fleet.fleet_kit import ADMIN, SECRET, Fleet, chat
 from tests.gateway.inspector.inspector_kit import Visitor

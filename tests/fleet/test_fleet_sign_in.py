@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proofs.lab.served import keys_table
+from proofs.served import keys_table
 from proofs.servers import PostgresServer, RedisServer
 from tests.fleet.fleet_kit import Fleet
 from tests.gateway.login.login_kit import Browser, Device, ask

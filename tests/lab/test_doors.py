@@ -16,7 +16,7 @@ from proofs.lab.doors import callers, envelopes, keys, origins, providers, route
 from proofs.lab.doors.knocking import Book, answers, request
 from proofs.lab.doors.stage import ANN, BOB, KEYS, Canary, Stage, staged
 from proofs.lab.marking_upstream import MarkingUpstream
-from proofs.lab.served import keys_table
+from proofs.served import keys_table
 from wireglot.gateway.entry.routes import GET, OWN
 
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)

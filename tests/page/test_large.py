@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from proofs.bench.processes import Meter
 from proofs.lab.link import Link
-from proofs.lab.served import Served
+from proofs.served import Served
 from proofs.servers import PostgresServer, RedisServer
 from tests.fleet.fleet_kit import SECRET, Fleet, chat
 from tests.page.conftest import Opened

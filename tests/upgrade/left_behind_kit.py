@@ -22,7 +22,7 @@ from proofs.lab.leave_behind import WORKERS, leave_behind, pack, unpack
 from proofs.lab.link import Link, Reply
 from proofs.lab.scenario import sent
 from proofs.lab.scenario_config import UPSTREAM
-from proofs.lab.served import Served
+from proofs.served import Served
 from tests.upgrade.forms_kit import without_later_fields
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 

@@ -19,7 +19,7 @@ from proofs.lab.forms import read_database
 from proofs.lab.leave_behind import unpack
 from proofs.lab.scenario import sent
 from proofs.lab.scenario_config import CHAT, CLAUDE
-from proofs.lab.served import Served
+from proofs.served import Served
 from tests.upgrade.forms_kit import as_older_ones_read
 from tests.upgrade.left_behind_kit import (
     RELEASED,

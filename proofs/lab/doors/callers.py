@@ -18,7 +18,7 @@ from proofs.lab.doors.knocking import Book, Said, asked
 from proofs.lab.doors.stage import ADMIN, ANN, BOB, KEYS, METRICS, Stage, staged
 from proofs.lab.marking_upstream import MARK, SPEAKERS, mark
 from proofs.lab.questions import CLIENTS, question, whole
-from proofs.lab.served import keys_table
+from proofs.served import keys_table
 from wireglot_core.dialects.registry import DialectName
 
 _NUMBER: Final = {ANN: 1, BOB: 2}

@@ -16,7 +16,7 @@ from proofs.lab.doors.knocking import Book, asked, at_once
 from proofs.lab.doors.stage import ANN, BOB, KEYS, Stage, staged
 from proofs.lab.fuzz_codecs import carrying
 from proofs.lab.marking_upstream import mark
-from proofs.lab.served import keys_table
+from proofs.served import keys_table
 from wireglot.gateway.entry.callers import LOCAL, Caller, sealing
 from wireglot.gateway.settings import Secret, ServerSettings
 from wireglot_core.dialects.context import Context

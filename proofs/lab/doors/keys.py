@@ -14,7 +14,7 @@ from proofs.lab.doors.knocking import Book, Said, asked, at_once
 from proofs.lab.doors.routes import METHODS, Route, body, every_route, is_public, target
 from proofs.lab.doors.stage import ADMIN, ANN, BOB, KEYS, METRICS, Stage, staged
 from proofs.lab.marking_upstream import mark
-from proofs.lab.served import keys_table
+from proofs.served import keys_table
 
 _KEY: Final = KEYS[ANN]
 _DIGEST: Final = hashlib.sha256(_KEY.encode()).hexdigest()

@@ -16,7 +16,7 @@ from proofs.lab.doors.knocking import Book, asked, at_once
 from proofs.lab.doors.stage import ANN, KEYS, Stage, staged
 from proofs.lab.marking_upstream import PROVIDER_KEY, SPEAKERS, Seen, mark
 from proofs.lab.questions import CLIENTS, question, whole
-from proofs.lab.served import keys_table
+from proofs.served import keys_table
 from wireglot_core.dialects.registry import DialectName
 
 _KEY: Final = KEYS[ANN]

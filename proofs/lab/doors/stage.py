@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from proofs.lab.marking_upstream import SPEAKERS, MarkingUpstream, Seen, provider_table
-from proofs.lab.served import Served
+from proofs.served import Served
 
 ANN: Final = "door-ann"
 BOB: Final = "door-bob"

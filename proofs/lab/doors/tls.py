@@ -23,7 +23,7 @@ from proofs.lab.doors.knocking import Book, asked, at_once
 from proofs.lab.doors.stage import AT_ONCE, Canary
 from proofs.lab.marking_upstream import PROVIDER_KEY, SPEAKERS, MarkingUpstream, mark, provider_table
 from proofs.lab.questions import CLIENTS, question, whole
-from proofs.lab.served import Served
+from proofs.served import Served
 from wireglot_core.dialects.registry import DialectName
 
 _DAY: Final = datetime.timedelta(days=1)

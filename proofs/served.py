@@ -1,4 +1,4 @@
-"""A gateway as a process of its own, that can be killed at any moment and started again on the same data."""
+"""A gateway as a process of its own: it can be killed at any moment, and started again on the same data."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.request import ProxyHandler, build_opener
 
 import msgspec
 
 from proofs.bench import processes
 
+_NO_PROXY = build_opener(ProxyHandler({}))
 _START_SECONDS = 120
 """Long, for a machine that is busy. How long it took is reported to anyone who measures it."""
+
+
+class DidNotStart(RuntimeError):
+    """A server ended or stayed silent; carries the end of its log."""
 
 
 class Tree(msgspec.Struct, frozen=True):
@@ -30,13 +36,20 @@ class Tree(msgspec.Struct, frozen=True):
     def command(self, *words: str) -> list[str]:
         return [str(self.python), "-m", "wireglot.cli", *words]
 
-    def environ(self, home: Path, more: dict[str, str] | None = None) -> dict[str, str]:
-        """`home`: where its data lies."""
+    def environ(
+        self, home: Path, more: dict[str, str] | None = None, *, bare: bool = False
+    ) -> dict[str, str]:
+        """`home`: where its data lies. `bare`: without the caller's variables: a provider's key among them
+        would switch that provider on."""
         place = {"XDG_DATA_HOME": str(home), "HOME": str(home), "WIREGLOT_DEBUGGABLE": "1"}
         if self.checkout is not None:
             place["PYTHONPATH"] = str(self.checkout / "src")
         # Compiled once, as what is installed is: else every start compiles the whole package again.
-        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if name != "PYTHONDONTWRITEBYTECODE" and (name == "PATH" or not bare)
+        }
         return {**inherited, **place, **(more or {})}
 
 
@@ -62,13 +75,14 @@ class Served:
         tree: Tree = HERE,
         environ: dict[str, str] | None = None,
         log: str = "json",
+        bare: bool = False,
     ) -> None:
         self.folder = folder
         self._log = ("--log", log)
         self.port = port or processes.free_port()
         self.tree = tree
         self._workers = workers
-        self._environ = environ or {}
+        self._environ = tree.environ(folder, environ, bare=bare)
         folder.mkdir(parents=True, exist_ok=True)
         self.configure(toml)
         self._process: subprocess.Popen[bytes] | None = None
@@ -78,6 +92,20 @@ class Served:
         config = self.folder / "wireglot.toml"
         config.write_text(toml, encoding="utf-8")
         config.chmod(0o600)  # it may hold secrets, and the gateway would say so
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        with suppress(subprocess.TimeoutExpired):
+            self.stop()
+            return
+        self.kill()
 
     @property
     def is_started(self) -> bool:
@@ -96,16 +124,17 @@ class Served:
             self._process = subprocess.Popen(
                 self.tree.command("serve", *options, *self._log),
                 cwd=self.folder,
-                env=self.tree.environ(self.folder, self._environ),
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
         while not self._answers():
             if self._process.poll() is not None:
-                raise RuntimeError(f"the gateway ended:\n{self.log_tail()}")
+                raise DidNotStart(f"the gateway ended:\n{self.log_tail()}")
             if time.monotonic() - began > _START_SECONDS:
-                raise RuntimeError(f"the gateway does not answer:\n{self.log_tail()}")
+                raise DidNotStart(f"the gateway does not answer:\n{self.log_tail()}")
             time.sleep(0.01)
         return time.monotonic() - began
 
@@ -114,10 +143,7 @@ class Served:
         done = subprocess.run(
             self.tree.command(*words),
             cwd=self.folder,
-            env={
-                **self.tree.environ(self.folder, self._environ),
-                "WIREGLOT_CONFIG": str(self.folder / "wireglot.toml"),
-            },
+            env={**self._environ, "WIREGLOT_CONFIG": str(self.folder / "wireglot.toml")},
             capture_output=True,
             text=True,
             check=False,
@@ -150,7 +176,7 @@ class Served:
 
     def _answers(self) -> bool:
         try:
-            with urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=1) as answer:
+            with _NO_PROXY.open(f"{self.url}/healthz", timeout=1) as answer:
                 return bool(answer.status == 200)
         except (URLError, OSError):
             return False
