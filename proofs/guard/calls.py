@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import wireglot
+import wireglot_core
 from proofs.bench import processes, targets
 from proofs.bench.bodies import body
 from proofs.bench.scenarios import DIALECTS, PROVIDERS, path_of
@@ -118,11 +119,11 @@ def _read(written: Path) -> list[str]:
 
 def main() -> int:
     written = Path(sys.argv.pop(1))
-    root = os.path.dirname(wireglot.__file__) + os.sep
+    roots = tuple(os.path.dirname(package.__file__) + os.sep for package in (wireglot, wireglot_core))
     seen: list[str] = []
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(root):
+        if event == "call" and frame.f_code.co_filename.startswith(roots):
             seen.append(frame.f_code.co_filename)
 
     def switch(*_: object) -> None:

@@ -9,10 +9,11 @@ from types import CodeType, FrameType
 from typing import Any, Final, TypeVar
 
 import wireglot
+import wireglot_core
 
 T = TypeVar("T")
 
-_PACKAGE: Final = str(Path(wireglot.__file__).parent)
+_PACKAGES: Final = tuple(f"{Path(package.__file__).parent}/" for package in (wireglot, wireglot_core))
 _NOTHING: Final[set[int]] = set()
 
 
@@ -38,7 +39,7 @@ class Lines:
         left = self._left.get(id(code))
         if left is None:
             self._codes.append(code)
-            ours = code.co_filename.startswith(_PACKAGE)
+            ours = code.co_filename.startswith(_PACKAGES)
             left = {line for _, _, line in code.co_lines() if line} if ours else _NOTHING
             self._left[id(code)] = left
         return self._reached if left else None
