@@ -119,7 +119,7 @@ def _read(written: Path) -> list[str]:
 
 def main() -> int:
     written = Path(sys.argv.pop(1))
-    roots = tuple(os.path.dirname(package.__file__) + os.sep for package in (wireglot, wireglot_core))
+    roots = tuple(package.__path__[0] + os.sep for package in (wireglot, wireglot_core))
     seen: list[str] = []
 
     def note(frame: FrameType, event: str, argument: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final, TypeVar
 
@@ -13,7 +12,7 @@ import wireglot_core
 
 T = TypeVar("T")
 
-_PACKAGES: Final = tuple(f"{Path(package.__file__).parent}/" for package in (wireglot, wireglot_core))
+_PACKAGES: Final = tuple(f"{package.__path__[0]}/" for package in (wireglot, wireglot_core))
 _NOTHING: Final[set[int]] = set()
 
 
