@@ -15,7 +15,7 @@ from tests.gateway.faults.faults_kit import ONCE, Answered, post, provider
 from tests.gateway.faults.faults_stages import Stage
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.app import Gateway
-from wireglot.gateway.relay import attempt, delivery
+from wireglot.gateway.relay import delivery, preparation
 from wireglot.gateway.request import worker_thread
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
@@ -81,7 +81,7 @@ def test_a_large_body_is_translated_beside_the_loop(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, source: str, target: str
 ) -> None:
     """[A5]"""
-    seen = threads_of(monkeypatch, attempt, "plan", plan)
+    seen = threads_of(monkeypatch, preparation, "plan", plan)
     assert sent(stage, source, target, request(source, tool_turns(1200))).status == 200
     assert seen == {worker_thread.THREAD_NAME}
 
@@ -147,7 +147,7 @@ def test_others_are_answered_while_a_monster_is_translated(
         assert go_on.wait(DEADLINE_SECONDS)
         return plan(*given, **more)
 
-    monkeypatch.setattr(attempt, "plan", held)
+    monkeypatch.setattr(preparation, "plan", held)
     link = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS / 2)
     with ThreadPoolExecutor(1) as client:
         monster = client.submit(sent, stage, "openai-chat", "anthropic", body)
@@ -171,7 +171,7 @@ def test_a_client_that_leaves_meanwhile_leaves_nothing(stage: Stage, monkeypatch
         assert go_on.wait(60)
         return plan(*given, **more)
 
-    monkeypatch.setattr(attempt, "plan", slow)
+    monkeypatch.setattr(preparation, "plan", slow)
     model = "anthropic-up/m1"
     body = encode({**request("openai-chat", tool_turns(1200)), "model": model})
     link = http.client.HTTPConnection("127.0.0.1", gateway.port)

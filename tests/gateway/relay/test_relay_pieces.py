@@ -17,6 +17,7 @@ from wireglot.gateway.relay.media import MAX_FILES, MediaDownloads, NeedsMedia, 
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.relay.sockets import SocketRecord, UpstreamSockets, _key, _Line
+from wireglot.gateway.request.attempt import Attempt
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.settings import Credential, Secret
 from wireglot.http.transport import Outbound
@@ -528,10 +529,10 @@ def test_targets_without_state_are_not_kept_forever(monkeypatch: pytest.MonkeyPa
     known, sizes = refusals.RefusedState(), []
     failed = AttemptFailed(ApiError("invalid_request", "no", status=400), "request")
     for number in range(4098):
-        made: Any = SimpleNamespace(stripped=False, asks_state=True, asks_summary=False)
+        made: Any = SimpleNamespace(attempt=Attempt("warn", asks_summary=False))
         target: Any = SimpleNamespace(name=f"p/{number}")
         assert known.goes_on(made, target, failed)
-        assert not made.asks_state
+        assert not made.attempt.asks_state
         assert not known.goes_on(made, target, failed), "once"
         sizes.append(len(known.without))
     assert sizes[4094:] == [4095, 4096, 1, 2]

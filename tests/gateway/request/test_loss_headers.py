@@ -65,7 +65,7 @@ def test_details_are_for_who_asks(asked, has):
     """[X25] By the header of the same name."""
     wish = {} if asked is None else {"x-wireglot-loss-details": asked}
     exchange = kit.exchange(kit.settings(), {"model": "m", "messages": []}, **wish)
-    exchange.losses = (SEED,)
+    exchange.attempt.losses = (SEED,)
     headers = dict(exchange.headers())
     assert headers["x-wireglot-losses"] == "sampling.seed"
     assert ("x-wireglot-loss-details" in headers) is has

@@ -141,7 +141,7 @@ def test_the_policy_of_a_key_holds_where_no_header_says_otherwise() -> None:
     assert read(caller=caller).job.policy == "strict"
     assert read(caller=caller, x_wireglot_loss_policy="warn").job.policy == "warn"
     assert read().job.policy is None
-    assert read().policy == "warn"
+    assert read().attempt.policy == "warn"
 
 
 @rows(("value", "emulates"), [("on", True), ("off", False), (" ON", True)])
@@ -230,7 +230,7 @@ def test_what_is_asked_differs_from_the_body_where_something_was_added_or_left_o
         ("sealed", True),
     ):
         made = read()
-        setattr(made, name, value)
+        setattr(made.attempt if name == "stripped" else made, name, value)
         assert made.differs
 
 
@@ -251,8 +251,8 @@ def test_the_body_of_a_request_without_a_session_is_there_for_who_joins_turns() 
 def test_headers_of_an_answer() -> None:
     made = read(origin="https://page.example")
     made.record.asked("mine", "m", "openai-chat")
-    made.passed_back, made.budget_headers, made.estimates_input = [("a", "1")], (("b", "2"),), True
-    made.losses = (Loss("$", "image", "dropped", "gone"),)
+    made.attempt.passed_back, made.budget_headers, made.estimates_input = [("a", "1")], (("b", "2"),), True
+    made.attempt.losses = (Loss("$", "image", "dropped", "gone"),)
     assert dict(made.headers()) == {
         "x-wireglot-request-id": "req_1",
         "x-request-id": "req_1",
@@ -297,12 +297,12 @@ def test_who_wants_the_details_of_losses(value: str, wanted: bool) -> None:
 
 def test_losses_are_for_the_client_only_where_it_wants_them() -> None:
     loss = Loss("$", "image", "dropped", "")
-    for tells in (True, False):
+    for policy in ("warn", "silent"):
         made = read()
-        made.tells_losses = tells
+        made.attempt.policy = policy
         made.lose(loss)
         assert made.record.losses == [loss]
-        assert made.losses == ((loss,) if tells else ())
+        assert made.attempt.losses == ((loss,) if policy == "warn" else ())
 
 
 def test_of_very_many_losses_the_worst_and_one_of_each_are_reported() -> None:

@@ -142,7 +142,7 @@ def test_a_large_body_is_read_at_once_where_most_of_it_is_known(monkeypatch: pyt
         seen.append(threading.current_thread().name.partition("_")[0])
         return plan(*given, **more)
 
-    monkeypatch.setattr("wireglot.gateway.relay.attempt.plan", spy)
+    monkeypatch.setattr("wireglot.gateway.relay.preparation.plan", spy)
     with ScriptedUpstream() as upstream, LiveGateway.before(upstream, "openai-chat") as gateway:
         send = _through(gateway, upstream, "anthropic")
         for turns in (23, 24, 25):  # what came once is not remembered yet

@@ -476,7 +476,7 @@ def test_what_was_refused_in_a_shortened_history_is_still_good_in_the_whole_one(
     shortened = chat(summary, called(CALL), result(CALL))
     job = memory.ask(shortened)
     assert job.rewritten
-    job.stripped = True
+    job.attempt.stripped = True
     memory.answer(job, Text("Rain."))
     assert not memory.ask(shortened).rewritten
     assert memory.ask(chat(ASKED, called(CALL), result(CALL))).rewritten

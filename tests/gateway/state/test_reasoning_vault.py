@@ -90,7 +90,7 @@ def test_turns_that_were_refused_are_given_up_under_every_secret() -> None:
     memory.answer(memory.ask(chat(ASKED)), CALL)
     again = memory.ask(chat(ASKED, called(CALL), result(CALL)))
     assert last_answer(again.request().messages) == (CALL,)
-    again.stripped = True
+    again.attempt.stripped = True
     vault.entries.clear()
     memory.answer(again, Text("Rain."))
     assert list(vault.entries.values()) == [GIVEN_UP]
@@ -108,7 +108,7 @@ def test_what_was_not_refused_is_not_given_up() -> None:
     assert vault.entries == {}
     # Nor where nothing had been put back.
     first = memory.ask(chat(ASKED))
-    first.stripped = True
+    first.attempt.stripped = True
     memory.answer(first, Text("Rain."))
     assert vault.entries == {}
 
@@ -319,10 +319,10 @@ def test_nothing_is_withheld_where_each_worker_has_a_memory_of_its_own(shared: s
 def test_state_that_was_neither_shown_nor_kept_is_reported(size: int) -> None:
     memory = Memory()
     asked = memory.ask(SAID, "anthropic", MODELS["openai"])
-    asked.minter = OPENAI
+    asked.attempt.minter = OPENAI
     memory.vault.down = size == 1
     memory.answer(asked, THOUGHT, Text("a" * size))
-    assert [(loss.path, loss.feature, loss.action) for loss in asked.losses] == [
+    assert [(loss.path, loss.feature, loss.action) for loss in asked.attempt.losses] == [
         ("$.content", "reasoning.signature", "dropped")
     ]
 
@@ -482,7 +482,7 @@ def test_given_up_is_under_the_names_of_old_secrets_too() -> None:
     later = Memory(vault, msgspec.structs.replace(SETTINGS, server=server))
     again = later.ask(chat(ASKED, called(CALL), result(CALL)))
     assert again.rewritten
-    again.stripped = True
+    again.attempt.stripped = True
     vault.entries.clear()
     later.answer(again, Text("Rain."))
     assert list(vault.entries.values()) == [GIVEN_UP] * 2

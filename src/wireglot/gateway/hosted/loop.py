@@ -467,7 +467,8 @@ class _Loop:
             await self._inner.answer(own)
         finally:
             ending.completed = own.ending.completed
-            exchange.losses, exchange.passed_back = own.losses, own.passed_back
+            attempt = exchange.attempt
+            attempt.losses, attempt.passed_back = own.attempt.losses, own.attempt.passed_back
 
     def _fall_back(self, own: Exchange, place: int) -> Coroutine[Any, Any, None] | None:
         """A target has failed in the first round: the next one may run fewer of the tools."""
@@ -694,7 +695,7 @@ class _Loop:
             located = answer_located(self._exchange.codec.places, losses)
             self._exchange.record.lost(located)
             if self._exchange.client is None:
-                self._own.losses += located
+                self._own.attempt.losses += located
 
     def _break_off(self, round: Round) -> None:
         """The round has no end. The error has been shown, or there is no one to show it to."""

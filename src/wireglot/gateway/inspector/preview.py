@@ -16,9 +16,10 @@ from wireglot.gateway.errors import RequestError, with_request_errors
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.pages.models import listed, models, permitted
 from wireglot.gateway.process_limits import KIB, MIB
-from wireglot.gateway.relay.attempt import prepare_best
 from wireglot.gateway.relay.media import NeedsMedia
+from wireglot.gateway.relay.preparation import prepare_best
 from wireglot.gateway.request.account_details import shown_model
+from wireglot.gateway.request.attempt import Attempt
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Incoming, in_vendor_form, read
@@ -127,7 +128,7 @@ class Preview:
 
     async def _would(self, exchange: Exchange, target: Target) -> Trace:
         job = exchange.job
-        exchange.policy = job.policy or target.losses or job.settings.losses
+        exchange.attempt = Attempt(job.policy or target.losses or job.settings.losses)
         offering = self._offer(exchange)
         if offering is not None:
             await offering

@@ -383,7 +383,7 @@ def _tells_all(exchange: Exchange, prepared: Prepared) -> bool:
     """Whether the client's document equals the one that a store would keep: of the same request, signed by
     the same minter, and without names that the upstream was not given."""
     return (
-        prepared.minter is exchange.minter
+        prepared.minter is exchange.attempt.minter
         and not prepared.context.withheld
         and prepared.request is exchange.request()
     )

@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.gateway.errors import RequestError, with_request_errors
-from wireglot.gateway.relay.attempt import not_as_is, refuse_losses, upstream_context
 from wireglot.gateway.relay.outbound import outbound
+from wireglot.gateway.relay.preparation import not_as_is, refuse_losses, upstream_context
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.request.exchange import Exchange, some_of_each
 from wireglot.gateway.request.headers import ESTIMATE, JSON
@@ -82,7 +82,7 @@ def prepare(
     operation = job.embed_operation
     if target.dialect == job.dialect and operation in target.urls:
         return target, _raw(job, target, credential, operation)
-    if exchange.policy == "as-is":
+    if exchange.attempt.policy == "as-is":
         raise not_as_is(target)
     return target, _translated(exchange, target, credential)
 

@@ -55,7 +55,7 @@ def goes_on_without_state(exchange: Exchange, target: Target, failed: AttemptFai
     Callers that accept no losses get the refusal."""
     if failed.blame not in _ABOUT_REQUEST or not is_about_state(failed.error):
         return False
-    if exchange.job.thread or exchange.policy in ("strict", "as-is"):
+    if exchange.job.thread or exchange.attempt.policy in ("strict", "as-is"):
         return False
     try:
         return helps(exchange.request(), target.dialect, exchange.record.passthrough)
@@ -90,17 +90,17 @@ class RefusedState:
 
     def goes_on(self, exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
         """Whether the conversation can continue without reasoning state; each way is tried once."""
-        if not exchange.stripped and goes_on_without_state(exchange, target, failed):
-            exchange.stripped = True  # it is another account's, or has expired
+        if not exchange.attempt.stripped and goes_on_without_state(exchange, target, failed):
+            exchange.attempt.stripped = True  # it is another account's, or has expired
             exchange.record.noted("reasoning state refused: left out")
             return True
-        if exchange.asks_state and has_no_state(exchange, target, failed):
+        if exchange.attempt.asks_state and has_no_state(exchange, target, failed):
             _remember(target.name, self.without)
-            exchange.asks_state = False
+            exchange.attempt.asks_state = False
             return True
-        if exchange.asks_summary and has_no_summary(exchange, target, failed):
+        if exchange.attempt.asks_summary and has_no_summary(exchange, target, failed):
             _remember(target.name, self.without_summary)
-            exchange.asks_summary = False
+            exchange.attempt.asks_summary = False
             return True
         return False
 

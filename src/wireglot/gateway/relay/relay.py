@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from operator import itemgetter
 from typing import Any, Final
@@ -16,16 +15,17 @@ import msgspec
 from wireglot.gateway.entry.gates import Gate, shed_seconds
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay import refusals
-from wireglot.gateway.relay.after import after, resting
-from wireglot.gateway.relay.attempt import prepare_best
 from wireglot.gateway.relay.candidates import Candidates
 from wireglot.gateway.relay.context_sizes import ContextSizes
 from wireglot.gateway.relay.delivery import Delivery
 from wireglot.gateway.relay.explanation import explained
 from wireglot.gateway.relay.judge import Ask, Judge
 from wireglot.gateway.relay.media import FindFetch, MediaDownloads, NeedsMedia
+from wireglot.gateway.relay.preparation import prepare_best
 from wireglot.gateway.relay.sign_ins import SignIns
+from wireglot.gateway.relay.tries import Tries
 from wireglot.gateway.relay.unavailable import UNSEARCHED, answer_unsearched
+from wireglot.gateway.request.attempt import Attempt
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.settings import ClientKey, Credential
@@ -44,9 +44,6 @@ from wireglot_core.ir.verdict import NoAnswer
 from wireglot_core.wire.json import BadJson, decode
 
 _RETURNED_BY_MANY: Final = "x-ratelimit-"
-
-_UNBUDGETED: Final = frozenset({"credential", "answer"})
-"""Retries that put no load on a failing upstream."""
 
 CountError = Callable[[str, str], None]
 """Called with the provider and the kind of each failed attempt."""
@@ -120,19 +117,60 @@ class Relay:
             exchange.open_stream()
         last = len(exchange.targets) - 1
         for place, target in enumerate(exchange.targets):
+            exchange.attempt = self._first_attempt(exchange, target)
+            tries = Tries(exchange, target, self._health, self._sign_ins)
             try:
-                await self._try(exchange, target, is_last=place == last)
-                return
+                if target.provider.concurrency:
+                    exchange.provider_gate = await self._enter(exchange, target, place == last)
+                while True:
+                    tries.check()
+                    credential = await self.credential(exchange, target, is_last=place == last)
+                    tries.begin()
+                    try:
+                        whole = await self._attempt(exchange, target, credential)
+                    except AttemptFailed as failed:
+                        self._note_failure(exchange, target, failed)
+                        goes_on = self._refused_state.goes_on(exchange, target, failed)
+                        wait = tries.go_on() if goes_on else tries.failed(failed, credential)
+                        if wait is None:
+                            raise
+                    else:
+                        tries.answered(whole=whole)
+                        return
+                    if wait > 0:
+                        await _sleep(exchange, "retry", wait)
+                        if exchange.tap is not None:
+                            exchange.tap.passed("retry wait")
+                    exchange.attempt = exchange.attempt.again()
             except AttemptFailed as failed:
                 if failed.blame == "request" or place == last:
                     if failed.error.code == UNSEARCHED and answer_unsearched(exchange, failed):
                         return
                     raise explained(failed, target, exchange.record.upstream_url) from None
                 exchange.record.fell_back(target.name)
+            finally:
+                if tries.is_probe:
+                    tries.end()
+                if exchange.provider_gate is not None:
+                    exchange.leave_provider()
             if exchange.fall_back is not None and (rest := exchange.fall_back(exchange, place + 1)):
                 await rest
                 return
         raise AssertionError("a route has at least one target")
+
+    def _first_attempt(self, exchange: Exchange, target: Target) -> Attempt:
+        job, refused = exchange.job, self._refused_state
+        return Attempt(
+            job.policy or target.losses or job.settings.losses,
+            asks_state=target.name not in refused.without,
+            asks_summary=target.name not in refused.without_summary,
+        )
+
+    def _note_failure(self, exchange: Exchange, target: Target, failed: AttemptFailed) -> None:
+        exchange.record.waits = ""
+        self._count_error(target.provider.name, failed.error.kind)
+        if exchange.tap is not None:
+            exchange.tap.attempt_failed(failed.error.message)
 
     async def ask(self, exchange: Exchange, target: Target, outbound: Outbound, patience: float) -> bytes:
         """Send one request outside the conversation, once. `patience`: timeout in seconds."""
@@ -170,117 +208,6 @@ class Relay:
         if exchange.tap is not None:
             exchange.tap.passed("provider queue")
         return gate
-
-    async def _try(self, exchange: Exchange, target: Target, *, is_last: bool) -> None:
-        """Try the keys of one target, with retries if they can help."""
-        job, provider, loop = exchange.job, target.provider, asyncio.get_running_loop()
-        breaker, budget = self._health.breakers[target.name], self._health.budgets[provider.name]
-        policy, caller = provider.breaker, job.caller.name
-        exchange.policy = job.policy or target.losses or job.settings.losses
-        exchange.stripped = False  # what one upstream refuses may be another's own state
-        exchange.asks_state = target.name not in self._refused_state.without
-        exchange.asks_summary = target.name not in self._refused_state.without_summary
-        tried = unanswered = 0
-        earlier: AttemptFailed | None = None
-        probe = False
-        if provider.concurrency:
-            exchange.provider_gate = await self._enter(exchange, target, is_last)
-        try:
-            while True:
-                closed_for = 0.0 if probe else breaker.wait(loop.time(), caller)
-                if closed_for > 0:
-                    raise resting(target.name, closed_for)
-                credential = await self.credential(exchange, target, is_last=is_last)
-                probe = probe or breaker.begin(loop.time(), caller)
-                tried += 1
-                try:
-                    whole = await self._attempt(exchange, target, credential)
-                except AttemptFailed as failed:
-                    exchange.record.waits = ""
-                    self._count_error(provider.name, failed.error.kind)
-                    if exchange.tap is not None:
-                        exchange.tap.attempt_failed(failed.error.message)
-                    unanswered += failed.blame == "answer"
-                    if self._refused_state.goes_on(exchange, target, failed):
-                        breaker.succeeded(policy, loop.time(), caller)
-                        probe, earlier = False, None
-                        continue
-                    now = loop.time()
-                    again = refusals.is_same(earlier, failed)
-                    wait = self._after(failed, target, credential, now, tried=tried, unanswered=unanswered)
-                    if again or (
-                        probe and failed.blame in failures.COUNTED and not refusals.is_internal(failed)
-                    ):
-                        wait = None  # this retry only finds out whose fault it is
-                    if wait is None or (failed.blame not in _UNBUDGETED and not budget.spend()):
-                        if _says_nothing(exchange, target, failed) or again:
-                            pass
-                        elif failed.blame in failures.COUNTED:
-                            breaker.failed(policy, now, caller, probe=probe)
-                            if failed.reported_wait is None and failed.is_outage:
-                                failed.reported_wait = breaker.advice(now, chance=random.random())
-                        else:
-                            breaker.succeeded(policy, now, caller)
-                        raise
-                    earlier = failed.with_traceback(None)  # it references this frame: a cycle
-                    earlier.__context__ = None  # and so does its context
-                    if wait > 0:
-                        await _sleep(exchange, "retry", wait)
-                        if exchange.tap is not None:
-                            exchange.tap.passed("retry wait")
-                else:
-                    if whole:
-                        budget.answered()
-                        breaker.succeeded(policy, loop.time(), caller)
-                    else:
-                        breaker.failed(policy, loop.time(), caller, probe=probe)
-                    return
-        finally:
-            if probe:
-                breaker.release()
-            if exchange.provider_gate is not None:
-                exchange.leave_provider()
-
-    def _after(
-        self,
-        failed: AttemptFailed,
-        target: Target,
-        used: Credential | None,
-        now: float,
-        *,
-        tried: int,
-        unanswered: int,
-    ) -> float | None:
-        """Seconds until the next attempt at this target; None: there is none. What the failure says about its
-        key applies to all requests."""
-        provider, health = target.provider, self._health
-        account = used.account if used is not None else ""
-        if failed.blame == "credential" and self._sign_ins.renews(used):
-            return 0.0  # the token was revoked, or has expired by the provider's clock
-        others = any(
-            credential.account != account
-            and health.usable_at(provider.name, credential.account, target.model, now) <= now
-            for credential in provider.credentials
-        )
-        then = after(
-            failed,
-            provider,
-            account=account,
-            others=others,
-            tried=tried,
-            chance=random.random(),
-            unanswered=unanswered,
-        )
-        if then.rejected:
-            health.reject(provider.name, account, now, failed.error.message)
-        if then.rest and failed.blame == "quota":
-            free_at = now + failed.wait if failed.wait is not None else 0.0
-            dialect, body = failed.answered or ("", b"")
-            said = SpentAccount(failed.error, dialect, body, failed.status, free_at)
-            health.spend(provider.name, account, target.model, now + then.rest, said)
-        elif then.rest:
-            health.cool(provider.name, account, target.model, now + then.rest)
-        return then.wait
 
     async def credential(self, exchange: Exchange, target: Target, *, is_last: bool) -> Credential | None:
         """The key to use now. Waits for a paused one only if there is no other target."""
@@ -344,43 +271,10 @@ class Relay:
     async def _attempt(self, exchange: Exchange, target: Target, credential: Credential | None) -> bool:
         """Send one request. False: the answer broke off after it had begun, and the client has been
         informed."""
-        job, record = exchange.job, exchange.record
-        exchange.context_size = None
-        if target.loads and not exchange.embeds:
-            sizes = await self._contexts.of(target.provider, target.model, credential)
-            exchange.context_size = sizes if sizes.is_known else None
-        preparing = partial(self._prepare, exchange, target, credential)
-        if exchange.is_large:
-            exchange.held.attempt(len(job.body))  # about what is made of it, before it is made
-        try:
-            target, prepared = await run_in_thread(preparing) if exchange.is_large else preparing()
-        except NeedsMedia as needed:
-            target, prepared = await self._with_media(exchange, needed, preparing)
-        outgoing = prepared.outbound.body
-        exchange.held.attempt(0 if outgoing is job.body else len(outgoing))
-        if prepared.context_size:
-            self._contexts.asked(target.provider.name, target.model, prepared.context_size)
-        losses = prepared.losses + exchange.foreseen
-        record.asked(
-            target.provider.name,
-            target.model,
-            target.dialect,
-            url=prepared.outbound.url,
-            account=credential.account if credential is not None else "",
-            passthrough=prepared.raw,
-            losses=losses,
-        )
-        exchange.tells_losses = exchange.policy != "silent"
-        exchange.losses = losses if exchange.tells_losses else ()
-        timeouts = target.provider.timeouts
-        if job.timeout is not None:
-            timeouts = msgspec.structs.replace(
-                timeouts,
-                total=min(timeouts.total, job.timeout),
-                first_byte=min(timeouts.first_byte, job.timeout),
-            )
-        recorded, tap = exchange.ending.before_asking(), exchange.tap
-        if recorded is not None:
+        record, tap, ending = exchange.record, exchange.tap, exchange.ending
+        target, prepared = await self._made_ready(exchange, target, credential)
+        self._report(exchange, target, prepared, credential)
+        if (recorded := ending.before_asking()) is not None:
             if tap is not None:
                 tap.passed("translation")
             record.waits = "store"
@@ -392,17 +286,11 @@ class Relay:
             # place.
             self._candidates.start(exchange, 0 if target.provider.concurrency else prepared.further)
         if tap is not None:
-            differs = exchange.stripped or exchange.invented or exchange.sealed  # without a call
+            differs = exchange.differs
             tap.asking(target, prepared, prepared.asked or (prepared.request if differs else None))
         record.waits = "first byte"
         try:
-            transport = self._transports[prepared.outbound.url.partition(":")[0]]
-            carrier = exchange.carrier
-            sockets = _sockets(target, prepared, credential) if carrier is not None else None
-            if carrier is None or sockets is None:
-                answer = await transport.send(prepared.outbound, timeouts)
-            else:
-                answer = await carrier.send(transport, prepared.outbound, timeouts, sockets)
+            answer = await self._sent(exchange, target, prepared, credential)
         except TransportFault as fault:
             raise _unsent(fault) from None
         if prepared.unframe is not None:
@@ -411,39 +299,87 @@ class Relay:
             answer = tap.answering(answer)
         record.waits = "next event" if prepared.stream else "answer"
         try:
-            recorded = exchange.ending.before_answering()
-            if recorded is not None:
+            if (recorded := ending.before_answering()) is not None:
                 await recorded
-            headers, upstream_id = answer.headers, ""
-            for name in self._request_ids:
-                if name in headers:
-                    upstream_id = headers[name]
-                    break
-            record.upstream_request_id = upstream_id
-            exchange.passed_back = []
-            returned = self._returned if job.caller.key is not None else self._returned_without_key
-            for name in headers:
-                if name.startswith(returned):
-                    exchange.passed_back.append((name, exchange.redactor.text(headers[name])))
+            self._read_headers(exchange, answer.headers)
             if answer.status != 200:
                 raise await self._failure(exchange, target, answer)
-            if not prepared.stream:
-                await self._deliver(exchange, target, prepared, answer)
-                return True
-            return await self.delivery.streamed(exchange, target, prepared, answer)
-        except TransportFault as fault:
-            if fault.problem == "total_timeout" and exchange.held.waits:
-                raise exchange.held.refused() from None  # could not pass the answer on: our own fault
-            raise failures.of_connection(fault.problem, fault.message) from None
-        except StreamRefused as refused:
-            raise refusals.judged(failures.of_stream(refused.error)) from None
-        except NoAnswer as nothing:
-            answer.abort()  # it may still be on its way
-            record.answered_nothing(nothing.error, nothing.usage)
-            raise failures.no_answer(nothing.error) from None
+            if prepared.stream:
+                return await self.delivery.streamed(exchange, target, prepared, answer)
+            await self._deliver(exchange, target, prepared, answer)
+            return True
+        except (TransportFault, StreamRefused, NoAnswer) as problem:
+            raise _as_failure(exchange, answer, problem) from None
         except BaseException:
             answer.abort()
             raise
+
+    async def _made_ready(
+        self, exchange: Exchange, target: Target, credential: Credential | None
+    ) -> tuple[Target, Prepared]:
+        """The request for the target, or for another of its dialects."""
+        attempt, job = exchange.attempt, exchange.job
+        if target.loads and not exchange.embeds:
+            sizes = await self._contexts.of(target.provider, target.model, credential)
+            attempt.context_size = sizes if sizes.is_known else None
+        preparing = partial(self._prepare, exchange, target, credential)
+        if exchange.is_large:
+            exchange.held.attempt(len(job.body))  # about what is made of it, before it is made
+        try:
+            target, prepared = await run_in_thread(preparing) if exchange.is_large else preparing()
+        except NeedsMedia as needed:
+            target, prepared = await self._with_media(exchange, needed, preparing)
+        outgoing = prepared.outbound.body
+        exchange.held.attempt(0 if outgoing is job.body else len(outgoing))
+        if prepared.context_size:
+            self._contexts.asked(target.provider.name, target.model, prepared.context_size)
+        attempt.minter = target.minter
+        return target, prepared
+
+    def _report(
+        self, exchange: Exchange, target: Target, prepared: Prepared, credential: Credential | None
+    ) -> None:
+        losses = prepared.losses + exchange.foreseen
+        exchange.record.asked(
+            target.provider.name,
+            target.model,
+            target.dialect,
+            url=prepared.outbound.url,
+            account=credential.account if credential is not None else "",
+            passthrough=prepared.raw,
+            losses=losses,
+        )
+        if exchange.attempt.policy != "silent":
+            exchange.attempt.losses = losses
+
+    def _sent(
+        self, exchange: Exchange, target: Target, prepared: Prepared, credential: Credential | None
+    ) -> Awaitable[Answer]:
+        """The answer of the provider, once its head is here."""
+        timeouts, given = target.provider.timeouts, exchange.job.timeout
+        if given is not None:
+            timeouts = msgspec.structs.replace(
+                timeouts, total=min(timeouts.total, given), first_byte=min(timeouts.first_byte, given)
+            )
+        transport = self._transports[prepared.outbound.url.partition(":")[0]]
+        carrier = exchange.carrier
+        sockets = _sockets(target, prepared, credential) if carrier is not None else None
+        if carrier is None or sockets is None:
+            return transport.send(prepared.outbound, timeouts)
+        return carrier.send(transport, prepared.outbound, timeouts, sockets)
+
+    def _read_headers(self, exchange: Exchange, headers: Mapping[str, str]) -> None:
+        """What the client is passed of them, and the provider's id of the request."""
+        found = ""
+        for name in self._request_ids:
+            if name in headers:
+                found = headers[name]
+                break
+        exchange.record.upstream_request_id = found
+        returned = self._returned if exchange.job.caller.key is not None else self._returned_without_key
+        for name in headers:
+            if name.startswith(returned):
+                exchange.attempt.passed_back.append((name, exchange.redactor.text(headers[name])))
 
     async def _with_media(
         self, exchange: Exchange, needed: NeedsMedia, preparing: Callable[[], tuple[Target, Prepared]]
@@ -486,6 +422,23 @@ class Relay:
         return failed
 
 
+def _as_failure(
+    exchange: Exchange, answer: Answer, problem: TransportFault | StreamRefused | NoAnswer
+) -> Exception:
+    """Of an answer that had begun."""
+    match problem:
+        case TransportFault():
+            if problem.problem == "total_timeout" and exchange.held.waits:
+                return exchange.held.refused()  # could not pass the answer on: our own fault
+            return failures.of_connection(problem.problem, problem.message)
+        case StreamRefused():
+            return refusals.judged(failures.of_stream(problem.error))
+        case NoAnswer():
+            answer.abort()  # it may still be on its way
+            exchange.record.answered_nothing(problem.error, problem.usage)
+            return failures.no_answer(problem.error)
+
+
 def _is_own(exchange: Exchange, dialect: str, document: Any) -> bool:
     """Whether an error is in the client's own form. A server of its dialect may report errors in another
     dialect's."""
@@ -523,14 +476,3 @@ def _unsent(fault: TransportFault) -> AttemptFailed:
     if fault.problem == "busy":
         failed.reported_wait = shed_seconds()  # not all of them may retry at the same time
     return failed
-
-
-def _says_nothing(exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
-    """Whether a failure says nothing about the upstream: it was not called, or the caller's time limit ended
-    it."""
-    if failed.blame == "gateway":
-        return True
-    given = exchange.job.timeout
-    return (
-        given is not None and failed.error.kind == "timeout" and given < target.provider.timeouts.first_byte
-    )

@@ -18,6 +18,7 @@ from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import UNTRANSLATABLE, RequestError, request_error, with_request_errors
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.account_details import shown_route
+from wireglot.gateway.request.attempt import Attempt
 from wireglot.gateway.request.client_stream import ClientStream, Teller
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.headers import ESTIMATE, IDENTITY, cross_origin, loss_headers, wants_details
@@ -25,7 +26,6 @@ from wireglot.gateway.request.job import Job, decoded
 from wireglot.gateway.request.results import with_calls
 from wireglot.gateway.request.token_weight import TOKEN, Estimator, embedding_tokens, token_weight
 from wireglot.gateway.request.worker_thread import LARGE_BYTES, weight
-from wireglot.gateway.targets.context_size import ContextSize
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.account import MemoryLease
@@ -35,7 +35,7 @@ from wireglot.http.transport import Answer, Outbound, Timeouts, Transport
 from wireglot.web.contract import MediaFile
 from wireglot_core.dialects.base import Dialect, RequestPlaces, WebSockets
 from wireglot_core.dialects.registry import dialect
-from wireglot_core.ir.content import Media, Origin, Part, ToolResult
+from wireglot_core.ir.content import Media, Part, ToolResult
 from wireglot_core.ir.embedding import EmbeddingRequest
 from wireglot_core.ir.loss import Loss, worst_first
 from wireglot_core.ir.outcome import Candidate, Usage, added
@@ -73,6 +73,8 @@ class Exchange(msgspec.Struct, eq=False):
     reply: Reply
     redactor: Redactor
     held: MemoryLease
+    attempt: Attempt = None  # type: ignore[assignment]  # `__post_init__` has it
+    """The one that runs, or the last one."""
     ending: Ending = msgspec.field(default_factory=Ending)
     """Shared with the request in whose place this one is sent, or separate."""
     codec: Dialect = None  # type: ignore[assignment]  # `__post_init__` has it
@@ -89,13 +91,6 @@ class Exchange(msgspec.Struct, eq=False):
     client: ClientStream | None = None
     """The client's side of a stream, once the relay has begun."""
     feeder: Teller | None = None
-    losses: tuple[Loss, ...] = ()
-    """The losses of this attempt that are reported to the client."""
-    minter: Origin | None = None
-    """The minter of what this attempt's answer leaves unsigned, if the client's dialect is another."""
-    policy: str = ""
-    """How losses are handled: by the caller's setting, else the route's, else the general one."""
-    tells_losses: bool = True
     client_document: dict[str, Any] | None = None
     """The whole answer as the client gets it, if nothing of it is hidden from the client."""
     unstored: bool = False
@@ -110,8 +105,6 @@ class Exchange(msgspec.Struct, eq=False):
     """The running check of its answer."""
     files: dict[tuple[str, str], MediaFile] = {}
     """Files that the gateway has downloaded for upstreams that accept no URLs, by URL and kind."""
-    context_size: ContextSize | None = None
-    """The sizes of the model's context at a server that loads models."""
     answered_parts: dict[str, tuple[bytes, ...]] = {}
     """The answers received so far, by target, for a request for embeddings that is sent in several parts."""
     asking: list[asyncio.Task[FurtherAnswer]] = []
@@ -129,8 +122,6 @@ class Exchange(msgspec.Struct, eq=False):
     """Losses with every target, with a place in the client's own document."""
     estimates: Callable[[Exchange], int] | None = None
     """Knows what providers have reported for conversations before."""
-    passed_back: Headers = []
-    """Headers of the provider that are passed to the client."""
     budget_headers: tuple[tuple[str, str], ...] = ()
     """For a good answer: how much of the caller's budget is used."""
     estimates_input: bool = False
@@ -139,16 +130,10 @@ class Exchange(msgspec.Struct, eq=False):
     """Whether the conversation carries state that other providers minted, or may."""
     rewritten: bool = False
     """The request is more than its body: turns or reasoning were put back into it."""
-    asks_state: bool = True
-    """Whether the upstream is asked for the reasoning state of its answer: not if its model has none."""
-    asks_summary: bool = True
-    """Whether the upstream may be asked for a summary of the reasoning: not if it has refused one."""
     hides_state: bool = False
     """The client does not see the reasoning state of its answer, not even that of its own dialect."""
     withholds_reasoning: bool = False
     """The client has not asked to see reasoning, so that of other dialects is stored for it."""
-    stripped: bool = False
-    """The upstream refused the reasoning state of old turns: it is left out."""
     is_large: bool = False
     """Whether work on all of it must run in a worker thread (`run_in_thread`)."""
     _conversation: str = ""
@@ -162,7 +147,7 @@ class Exchange(msgspec.Struct, eq=False):
     def __post_init__(self) -> None:
         job, record = self.job, self.record
         self.codec = dialect(job.dialect)
-        self.policy = job.policy or job.settings.losses
+        self.attempt = Attempt(job.policy or job.settings.losses)
         self.sealed = job.content.sealed
         self.is_large = len(job.body) > LARGE_BYTES and _is_large(job)
         record.model, record.stream, record.session = job.model, job.stream, job.session
@@ -178,7 +163,7 @@ class Exchange(msgspec.Struct, eq=False):
     @property
     def differs(self) -> bool:
         """Whether the request differs from the client's body."""
-        return self.stripped or bool(self.invented) or self.sealed
+        return self.attempt.stripped or bool(self.invented) or self.sealed
 
     def document(self) -> dict[str, Any]:
         """The body as JSON, decoded once."""
@@ -234,8 +219,8 @@ class Exchange(msgspec.Struct, eq=False):
         """Report losses found with the answer, at places in the client's own document: in its headers if they
         have not been sent yet, and in any case in the log and the page of losses."""
         self.record.lost(losses)
-        if self.tells_losses:
-            self.losses += losses
+        if self.attempt.policy != "silent":
+            self.attempt.losses += losses
 
     def place(self, path: str, asked: Request) -> str:
         """A neutral place of `asked`, in the client's body."""
@@ -343,11 +328,11 @@ class Exchange(msgspec.Struct, eq=False):
         origin = job.head.headers.get("origin")
         if origin is not None and origin in job.settings.server.origins:
             headers += cross_origin(origin)
-        if self.losses:
-            headers += loss_headers(self.losses, details=wants_details(job.head))
+        if self.attempt.losses:
+            headers += loss_headers(self.attempt.losses, details=wants_details(job.head))
         if self.estimates_input:
             headers.append(ESTIMATE)
-        headers += self.passed_back
+        headers += self.attempt.passed_back
         headers += self.budget_headers
         return headers
 

@@ -224,7 +224,7 @@ class ReasoningVault:
 
     def _not_kept(self, exchange: Exchange) -> None:
         """Report that reasoning was not stored. A client that was not shown it does not have it either."""
-        if exchange.withholds_reasoning and exchange.minter is not None:
+        if exchange.withholds_reasoning and exchange.attempt.minter is not None:
             exchange.lose(*answer_located(exchange.codec.places, (_LOST,)))
 
     async def _find(self, caller: str, turns: list[_Named]) -> list[tuple[Turn, tuple[Part, ...]]]:
@@ -385,11 +385,11 @@ class _KeepsReasoning(msgspec.Struct, eq=False):
         return not marks or holds_any(data, marks)
 
     def wants(self, response: Response) -> bool:
-        gives_up = self._exchange.stripped and bool(self.put_back)
+        gives_up = self._exchange.attempt.stripped and bool(self.put_back)
         return gives_up or bool(self._worth(response))
 
     async def keep(self, response: Response) -> None:
-        if self._exchange.stripped and self.put_back:
+        if self._exchange.attempt.stripped and self.put_back:
             await self._vault.give_up(self._exchange, self.put_back)
         worth = self._worth(response)
         if not worth:

@@ -350,7 +350,7 @@ class _KeepsTurn(KeepsAll):
         return rendered.value
 
     def _minted(self, response: Response) -> Response:
-        minter = self._exchange.minter
+        minter = self._exchange.attempt.minter
         # losses are reported with the answer
         return response if minter is None else with_minter(response, minter, [])
 

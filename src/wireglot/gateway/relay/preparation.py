@@ -60,7 +60,7 @@ def prepare_best(
     if not target.others or not (prepared.losses or _reload_weight(exchange, target)):
         return best
     least = _weight(prepared.losses) + _reload_weight(exchange, target)
-    if not least or exchange.policy == "as-is":
+    if not least or exchange.attempt.policy == "as-is":
         return best
     for other in target.others:
         try:
@@ -87,7 +87,7 @@ def _without_losses(
 
 def _reload_weight(exchange: Exchange, target: Target) -> int:
     """Weight of a dialect whose requests would load the model again, in another size."""
-    size = exchange.context_size
+    size = exchange.attempt.context_size
     return _RELOAD if size is not None and size.ours and target.upstream.contexts is None else 0
 
 
@@ -102,19 +102,18 @@ def _weight(losses: tuple[Loss, ...]) -> int:
 
 def prepare(exchange: Exchange, target: Target, credential: Credential | None) -> Prepared:
     job, spec = exchange.job, target.provider.spec
-    exchange.minter = target.minter
     stream = job.stream if spec.streams == "both" else spec.streams == "only"
     same = target.dialect == job.dialect and stream == job.stream
-    if exchange.policy == "as-is":
+    if exchange.attempt.policy == "as-is":
         if not same:
             raise not_as_is(target)
         return _raw(exchange, target, credential, as_is=True)
     if (
         same
         and target.plain
-        and exchange.context_size is None
+        and exchange.attempt.context_size is None
         and not exchange.sealed
-        and not exchange.stripped
+        and not exchange.attempt.stripped
         and not (job.surface.client.safeguards and _is_checked_here(job, target))
     ):
         return _raw(exchange, target, credential)
@@ -218,7 +217,7 @@ def _translated(
     context = upstream_context(job, target, credential)
     request = own
     refused: tuple[Loss, ...] = ()
-    if exchange.stripped:
+    if exchange.attempt.stripped:
         stripped = without_opaque_state(request, target.dialect)
         request, refused = stripped.request, stripped.losses
     checks = request.safeguards
@@ -238,7 +237,7 @@ def _translated(
         and not checks
         and not downloaded
         and not exchange.sealed
-        and not exchange.stripped
+        and not exchange.attempt.stripped
     )
     try:
         planned, rendered = _rendered(exchange, target, context, asked, may_pass)
@@ -266,7 +265,7 @@ def _translated(
         losses += unsent(job, target)
     if losses:
         refuse_losses(exchange, losses)
-        if exchange.policy != "silent":
+        if exchange.attempt.policy != "silent":
             refuse_search(request, target, losses)
             refuse_code_execution(asked, target, neutral)
     value: dict[str, Any] = rendered.value
@@ -291,7 +290,7 @@ def _translated(
         emulation=emulation,
         further=further,
         checks=checks,
-        minter=exchange.minter,
+        minter=target.minter,
         leaks_calls=target.limits.leaks_calls,
         context_size=size,
         unframe=unframing(job, target) if is_framed else None,
@@ -301,7 +300,7 @@ def _translated(
 def _context(exchange: Exchange, target: Target, asked: Request) -> tuple[int, tuple[Loss, ...]]:
     """The size of the model's context to request, 0 if the dialect cannot; and the loss of what is beyond
     it."""
-    sizes = exchange.context_size
+    sizes = exchange.attempt.context_size
     if sizes is None:
         return 0, ()
     tokens = -(-token_weight(asked) // TOKEN)
@@ -332,16 +331,16 @@ def _rendered(
     if may_pass and planned.upstream == msgspec.structs.replace(asked, model=target.model):
         return planned, None
     writing = planned.context
-    if not exchange.asks_state:
+    if not exchange.attempt.asks_state:
         writing = msgspec.structs.replace(writing, reasons=False)
-    if not exchange.asks_summary:
+    if not exchange.attempt.asks_summary:
         writing = msgspec.structs.replace(writing, summaries=False)
     return planned, target.codec.render_request(planned.upstream, writing)
 
 
 def refuse_losses(exchange: Exchange, losses: tuple[Loss, ...]) -> None:
-    if exchange.policy == "strict":
-        exchange.losses = losses  # reported in the headers of the refusal
+    if exchange.attempt.policy == "strict":
+        exchange.attempt.losses = losses  # reported in the headers of the refusal
         first, *others = worst_first(losses)
         place = _place(first)
         more = f" (and {len(others)} more: {_named(others)})" if others else ""
