@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+import msgspec
 
 from wireglot.gateway.app import Gateway, GatewayPages, GatewayParts
 from wireglot.gateway.config.edit import ConfigSource
@@ -57,6 +59,72 @@ from wireglot_core.dialects.registry import surfaces
 NO_SOURCE: Final = ConfigSource(why_fixed="this gateway has no configuration file")
 
 
+class _Link:
+    """What parts ask the gateway, which is made last."""
+
+    gateway: Gateway
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def submit(
+        self,
+        incoming: Incoming,
+        body: bytes,
+        reply: Reply,
+        within: str = "",
+        operation: str = "",
+        round: OwnRound | None = None,
+    ) -> Coroutine[Any, Any, str]:
+        return self.gateway.submit(incoming, body, reply, within, operation, round)
+
+    def prewarm(self, incoming: Incoming, body: bytes, reply: Reply) -> Coroutine[Any, Any, None]:
+        return self.gateway.prewarm(incoming, body, reply)
+
+    def refuse_message(self, incoming: Incoming, error: RequestError) -> Refusal:
+        return self.gateway.refuse_message(incoming, error)
+
+    def scrape(self) -> Coroutine[Any, Any, bytes]:
+        return self.gateway.scrape()
+
+    def current(self) -> Settings:
+        return self.gateway.settings
+
+    def signed_in(self, account: str, failed: LoginFailed | None) -> None:
+        _note_sign_in(self._observer, self.gateway.settings, account, failed)
+
+    def count_error(self, provider: str, kind: str) -> None:
+        self._observer.metrics.upstream_errors.add((provider, kind))
+
+    def count_hosted_call(self, tool: str, backend: str, outcome: str) -> None:
+        self._observer.metrics.hosted_calls.add((tool, backend, outcome))
+
+
+class _RequestPath(msgspec.Struct, frozen=True, eq=False):
+    """What a request meets on its way to a provider."""
+
+    routes: Routes
+    gatekeeper: Gatekeeper
+    gates: Gates
+    account: ByteAccount
+    router: Router
+    health: Health
+    sign_ins: SignIns
+    web: WebTools
+    contexts: ContextSizes
+    relay: Relay
+    steps: StepParts
+
+
+class _Inspection(msgspec.Struct, frozen=True, eq=False):
+    """What shows requests, and who may look."""
+
+    traces: Traces
+    state_pages: StatePages
+    sessions: InspectorSessions
+    inspector: Inspector
+
+
 def compose(
     settings: Settings,
     transports: dict[str, Transport],
@@ -66,77 +134,98 @@ def compose(
 ) -> Gateway:
     """Build a complete gateway. `transports`: by URL scheme. `source`: where its configuration comes from,
     for the page that edits it."""
+    link = _Link(observer)
+    path = _request_path(settings, transports, observer, state, link)
+    inspection = _inspection(settings, transports, observer, state, source, link, path)
+    sockets = SocketService(
+        current=link.current,
+        gatekeeper=path.gatekeeper,
+        routes=path.routes,
+        submit=link.submit,
+        prewarm=link.prewarm,
+        refuse=link.refuse_message,
+    )
+    gateway = link.gateway = Gateway(
+        settings,
+        GatewayParts(
+            observer=observer,
+            state=state,
+            routes=path.routes,
+            gatekeeper=path.gatekeeper,
+            gates=path.gates,
+            account=path.account,
+            memories=Memories(lambda: link.gateway.settings.limits, path.account),
+            router=path.router,
+            health=path.health,
+            sign_ins=path.sign_ins,
+            relay=path.relay,
+            pipeline=Pipeline(path.steps),
+            traces=inspection.traces,
+            web=path.web,
+            pages=_pages(transports, observer, state, link, path, inspection, sockets),
+        ),
+    )
+    health_pages.publish(observer, path.gates, path.health, lambda: path.relay.waiting)
+    sockets.publish(observer.metrics)
+    state.ledger.publish(observer.metrics)
+    state.publish(observer.metrics)
+    inspection.traces.publish(observer.metrics)
+    return gateway
 
-    # What parts ask the gateway, which is made last.
 
-    async def submit(
-        incoming: Incoming,
-        body: bytes,
-        reply: Reply,
-        within: str = "",
-        operation: str = "",
-        round: OwnRound | None = None,
-    ) -> str:
-        return await gateway.submit(incoming, body, reply, within, operation, round)
-
-    async def prewarm(incoming: Incoming, body: bytes, reply: Reply) -> None:
-        await gateway.prewarm(incoming, body, reply)
-
-    def refuse_message(incoming: Incoming, error: RequestError) -> Refusal:
-        return gateway.refuse_message(incoming, error)
-
-    async def scrape() -> bytes:
-        return await gateway.scrape()
-
-    def current() -> Settings:
-        return gateway.settings
-
-    def signed_in(account: str, failed: LoginFailed | None) -> None:
-        _note_sign_in(observer, gateway.settings, account, failed)
-
-    def count_error(provider: str, kind: str) -> None:
-        observer.metrics.upstream_errors.add((provider, kind))
-
-    def count_hosted_call(tool: str, backend: str, outcome: str) -> None:
-        observer.metrics.hosted_calls.add((tool, backend, outcome))
-
-    # The path of a request.
-    routes = Routes(surfaces())
-    gatekeeper = Gatekeeper(time.monotonic, state.keys)
-    gates = Gates(settings.limits)
-    account = ByteAccount(settings.limits.buffered, no_room)
-    router = Router(settings)
-    health = Health()
-    sign_ins = SignIns(signed_in, observer.hide)
-    web = WebTools(submit, transports)
+def _request_path(
+    settings: Settings, transports: dict[str, Transport], observer: Observer, state: State, link: _Link
+) -> _RequestPath:
+    gates, router, health = Gates(settings.limits), Router(settings), Health()
+    sign_ins = SignIns(link.signed_in, observer.hide)
+    web = WebTools(link.submit, transports)
     contexts = ContextSizes(transports)
     relay = Relay(
         transports,
         health,
-        count_error,
+        link.count_error,
         sign_ins=sign_ins,
-        ask=submit,
+        ask=link.submit,
         is_gone=state.keys.is_gone,
         media=web.media,
         contexts=contexts,
     )
-    embedding = relay.carrying(prepare_embedding, EmbeddingDelivery(relay).deliver)
-    counting = Counting(relay)
     uses = ToolUses(state.quotas, state.ledger)
-    runners = hosted_runners(web.search, web.fetch, SourceSealer(state.sealer), uses)
     steps = StepParts(
         state=state,
         router=router,
         gates=gates,
-        counting=counting,
+        counting=Counting(relay),
         relay=relay,
-        embedding=embedding,
-        runners=runners,
-        ask_round=submit,
-        count_hosted_call=count_hosted_call,
+        embedding=relay.carrying(prepare_embedding, EmbeddingDelivery(relay).deliver),
+        runners=hosted_runners(web.search, web.fetch, SourceSealer(state.sealer), uses),
+        ask_round=link.submit,
+        count_hosted_call=link.count_hosted_call,
+    )
+    return _RequestPath(
+        routes=Routes(surfaces()),
+        gatekeeper=Gatekeeper(time.monotonic, state.keys),
+        gates=gates,
+        account=ByteAccount(settings.limits.buffered, no_room),
+        router=router,
+        health=health,
+        sign_ins=sign_ins,
+        web=web,
+        contexts=contexts,
+        relay=relay,
+        steps=steps,
     )
 
-    # Pages.
+
+def _inspection(
+    settings: Settings,
+    transports: dict[str, Transport],
+    observer: Observer,
+    state: State,
+    source: ConfigSource,
+    link: _Link,
+    path: _RequestPath,
+) -> _Inspection:
     sessions = InspectorSessions(operator_key=lambda: state.keys.operator_key)
     traces = Traces(
         settings,
@@ -144,74 +233,56 @@ def compose(
         state.sealer,
         state.fleet_log,
         sessions,
-        asks_for_keys=lambda: gatekeeper.asks_for_keys(gateway.settings),
+        asks_for_keys=lambda: path.gatekeeper.asks_for_keys(link.gateway.settings),
     )
     state_pages = StatePages(state, traces.forget)
-    preview = Preview(lambda: observer.redactor, hosted_tool_offer(steps))
+    preview = Preview(lambda: observer.redactor, hosted_tool_offer(path.steps))
+    general = inspector_handlers(
+        state, state_pages.admin, path.health, link.scrape, link.submit, traces, preview, source
+    )
     inspector = Inspector(
-        routes.match,
-        gatekeeper,
-        current,
+        path.routes.match,
+        path.gatekeeper,
+        link.current,
         observer.note,
         sessions=sessions,
         command=traces.command,
         claim=lambda name: state.counters.lock(name, secrets.token_hex(8), TICKET_SECONDS),
         handlers={
-            **inspector_handlers(state, state_pages.admin, health, scrape, submit, traces, preview, source),
-            **ConfigPages(source, current, transports.get("https"), observer.note).handlers,
-            **TracePages(traces, state.losses.find, lambda: gates.draining).handlers(),
+            **general,
+            **ConfigPages(source, link.current, transports.get("https"), observer.note).handlers,
+            **TracePages(traces, state.losses.find, lambda: path.gates.draining).handlers(),
         },
     )
+    return _Inspection(traces, state_pages, sessions, inspector)
 
-    sockets = SocketService(
-        current=current,
-        gatekeeper=gatekeeper,
-        routes=routes,
-        submit=submit,
-        prewarm=prewarm,
-        refuse=refuse_message,
-    )
-    gateway = Gateway(
-        settings,
-        GatewayParts(
-            observer=observer,
+
+def _pages(
+    transports: dict[str, Transport],
+    observer: Observer,
+    state: State,
+    link: _Link,
+    path: _RequestPath,
+    inspection: _Inspection,
+    sockets: SocketService,
+) -> GatewayPages:
+    lists = UpstreamLists(transports, sign_ins=path.sign_ins, contexts=path.contexts)
+    return GatewayPages(
+        health=HealthPages(lambda: link.gateway.condition, link.scrape, path.routes.probe),
+        models=ModelPages(lists),
+        state=inspection.state_pages,
+        inspector=inspection.inspector,
+        telemetry=TelemetryIntake(transports, observer.metrics.client_telemetry, observer.note),
+        sockets=sockets,
+        login=LoginPages(
+            path.routes.match,
             state=state,
-            routes=routes,
-            gatekeeper=gatekeeper,
-            gates=gates,
-            account=account,
-            memories=Memories(lambda: gateway.settings.limits, account),
-            router=router,
-            health=health,
-            sign_ins=sign_ins,
-            relay=relay,
-            pipeline=Pipeline(steps),
-            traces=traces,
-            web=web,
-            pages=GatewayPages(
-                health=HealthPages(lambda: gateway.condition, scrape, routes.probe),
-                models=ModelPages(UpstreamLists(transports, sign_ins=sign_ins, contexts=contexts)),
-                state=state_pages,
-                inspector=inspector,
-                telemetry=TelemetryIntake(transports, observer.metrics.client_telemetry, observer.note),
-                sockets=sockets,
-                login=LoginPages(
-                    routes.match,
-                    state=state,
-                    gatekeeper=gatekeeper,
-                    inspector=sessions,
-                    transports=transports,
-                    note=observer.note,
-                ),
-            ),
+            gatekeeper=path.gatekeeper,
+            inspector=inspection.sessions,
+            transports=transports,
+            note=observer.note,
         ),
     )
-    health_pages.publish(observer, gates, health, lambda: relay.waiting)
-    sockets.publish(observer.metrics)
-    state.ledger.publish(observer.metrics)
-    state.publish(observer.metrics)
-    traces.publish(observer.metrics)
-    return gateway
 
 
 def hosted_runners(
