@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,7 +14,8 @@ from proofs.sdk_fields.stages import ENDPOINTS, Endpoint
 from tools.blocks import table
 
 _ALLOWED = Path(__file__).with_name("allowed.toml")
-_LINE = re.compile(r"^\| `(\w+)` \| `([^`]+)` \|", re.MULTILINE)
+_LINE = re.compile(r"^(?:- |\| )((?:`\w+`(?:, )?)+)(?:: | \| )((?:`[^`]+`(?:, )?)+)", re.MULTILINE)
+_NAME = re.compile(r"`([^`]+)`")
 _CELLS: dict[Verdict, str] = {
     "mapped": "mapped",
     "bent": "approximated",
@@ -61,7 +62,9 @@ def judged(folder: Path) -> set[str]:
     return {
         f"{path.stem} {structure}.{field}"
         for path in folder.glob("*.md")
-        for structure, field in _LINE.findall(path.read_text(encoding="utf-8"))
+        for structures, fields in _LINE.findall(path.read_text(encoding="utf-8"))
+        for structure in _NAME.findall(structures)
+        for field in _NAME.findall(fields)
     }
 
 
@@ -84,10 +87,6 @@ def _section(endpoint: Endpoint) -> str:
         (target, *(str(Counter(row.verdicts[target] for row in found)[verdict]) for verdict in _CELLS))
         for target in targets
     ]
-    lines = [
-        (f"`{row.structure}`", f"`{row.field}`", *(_CELLS[row.verdicts[target]] for target in targets))
-        for row in found
-    ]
     reasons = allowed()
     notes = [
         (f"`{name.rpartition(' ')[2]}`", reasons[name]) for name in silent(endpoint, found) if name in reasons
@@ -96,8 +95,38 @@ def _section(endpoint: Endpoint) -> str:
         f"## {endpoint.kind.capitalize()}s",
         f"{len({row.structure for row in found})} types, {len(found)} fields.",
         table(("to", *_CELLS.values()), counts),
-        table(("type", "field", *targets), lines),
+        *_outcomes(found, targets),
     ]
     if notes:
         parts.append(table(("no effect", "reason"), notes))
     return "\n\n".join(parts)
+
+
+def _outcomes(found: Sequence[Row], targets: Sequence[str]) -> Iterator[str]:
+    """Fields with the same outcome together: those alike in all targets as lists, the others in a table."""
+    by_type: dict[tuple[str, ...], dict[str, dict[str, None]]] = {}
+    for row in found:
+        outcome = tuple(_CELLS[row.verdicts[target]] for target in targets)
+        by_type.setdefault(outcome, {}).setdefault(row.structure, {})[row.field] = None
+    for cell in _CELLS.values():
+        if alike := by_type.pop((cell,) * len(targets), None):
+            items = (f"- {types}: {fields}" for types, fields in _together(alike))
+            yield f"{cell.capitalize()} in every target:\n\n" + "\n".join(items)
+    lines = [
+        (types, fields, *outcome) for outcome, alike in by_type.items() for types, fields in _together(alike)
+    ]
+    if lines:
+        yield "Different by target:\n\n" + table(("type", "field", *targets), sorted(lines))
+
+
+def _together(alike: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
+    """The types that have the same fields here, and those fields."""
+    by_fields: dict[tuple[str, ...], list[str]] = {}
+    for structure, fields in alike.items():
+        by_fields.setdefault(tuple(fields), []).append(structure)
+    for fields, structures in by_fields.items():
+        yield _quoted(structures), _quoted(fields)
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
