@@ -107,9 +107,9 @@ def test_less_than_was_asked_for_is_reported_with_its_reason(monkeypatch):
     monkeypatch.setattr(requirements_table, "held", lambda: HELD)
     monkeypatch.setattr(requirements_table, "asked", lambda: {"R-A-01": "All | of it"})
     (page,) = requirements_table.page()
-    (row,) = [line for line in page.splitlines() if line.startswith("| `R-A-01`")]
-    assert r"| All \| of it | Some of it |" in row
-    assert "**less**: the rest has no place" in row
+    (item,) = [line for line in page.splitlines() if line.startswith("- `R-A-01`")]
+    assert item.startswith("- `R-A-01` Some of it: [`test_a`](../../tests/test_x.py)")
+    assert "“All | of it”: the rest has no place" in item
 
 
 def test_a_test_that_names_no_requirement_is_reported():

@@ -14,7 +14,8 @@ from tools.structure import PACKAGES, Module, broad_excepts, modules
 _PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 _TOP = "wireglot"
 """Names of its packages are short; those of the core begin with `wireglot_core`."""
-_HEADS = ("module", "purpose")
+_MIN_WORDS = 4
+"""Words of a clause that says what a module is for: `wireglot init` alone does not."""
 
 
 def blocks() -> dict[str, str]:
@@ -26,10 +27,10 @@ def blocks() -> dict[str, str]:
 
 
 def modules_page() -> Iterator[str]:
-    """Every module with the first paragraph of its docstring, and every broad `except`."""
+    """Every module with the beginning of its docstring, and every broad `except`."""
     yield "# Modules"
     yield ""
-    yield "Every module of `wireglot` and `wireglot_core`, described by its own docstring."
+    yield "Every module of `wireglot` and `wireglot_core`, with the beginning of its docstring."
     yield "[Architecture](../architecture.md) explains how they work together."
     for text in package_sections(_contracts()):
         yield ""
@@ -120,19 +121,17 @@ def _listed(names: list[str]) -> str:
 
 
 def package_sections(contracts: list[dict[str, Any]]) -> Iterator[str]:
-    """A heading and a table for each package, from the top layer down."""
+    """A heading and a list for each package, from the top layer down."""
     for package in _packages(contracts):
         prefix = f"{package.name}."
         inside = [module for module in modules().values() if module.name.startswith(prefix)]
         # The package's own modules first, then its subpackages.
         inside.sort(key=lambda module: (module.path.parent, not module.is_package, module.name))
-        rows = [_row(module, package) for module in inside]
-        yield "\n\n".join(
-            [f"## `{_short(package.name)}`", package.title, *([table(_HEADS, rows)] if rows else [])]
-        )
+        items = "\n".join(_item(module, package) for module in inside)
+        yield "\n\n".join([f"## `{_short(package.name)}`", package.title, *([items] if items else [])])
     alone = [module for module in modules().values() if _depth(module) == 1 and not module.is_package]
-    rows = [(f"`{module.file}`", module.title) for module in alone]
-    yield f"## Top-level modules\n\n{table(_HEADS, rows)}"
+    items = "\n".join(f"- `{module.file}`: {_beginning(module.title)}" for module in alone)
+    yield f"## Top-level modules\n\n{items}"
 
 
 def _packages(contracts: list[dict[str, Any]]) -> list[Module]:
@@ -150,12 +149,20 @@ def _layered(contracts: list[dict[str, Any]]) -> Iterator[str]:
                 yield from (f"{contract['containers'][0]}.{name}" for name in re.findall(r"[\w.]+", layer))
 
 
-def _row(module: Module, package: Module) -> tuple[str, str]:
-    """A subpackage is a row in bold before those of its modules."""
+def _item(module: Module, package: Module) -> str:
+    """A subpackage is an item in bold before those of its modules."""
     place = module.path.relative_to(package.path.parent).as_posix()
     if module.is_package:
-        return f"**`{place.removesuffix('__init__.py')}`**", f"**{module.title}**"
-    return f"`{place}`", module.title
+        return f"- **`{place.removesuffix('__init__.py')}`: {module.title}**"
+    return f"- `{place}`: {_beginning(module.title)}"
+
+
+def _beginning(title: str) -> str:
+    """The first clause that says enough: the rest is in the file."""
+    for end in re.finditer(r"[.:;](?= )", title):
+        if len(title[: end.start()].split()) >= _MIN_WORDS:
+            return title[: end.start()]
+    return title.removesuffix(".")
 
 
 def _depth(module: Module) -> int:

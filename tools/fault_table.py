@@ -134,9 +134,7 @@ def _class_row(kind: ErrorClass) -> str:
 
 
 def _links(tests: list[tuple[str, str]]) -> str:
-    return ", ".join(
-        f"[{name.removeprefix('test_').replace('_', ' ')}](../../tests/{file})" for file, name in tests
-    )
+    return ", ".join(f"[`{name}`](../../tests/{file})" for file, name in tests)
 
 
 class Uncovered(Exception):

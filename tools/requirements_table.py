@@ -17,7 +17,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tools.blocks import table
 from tools.structure import nodes_of
 
 ROOT = Path(__file__).parents[1]
@@ -31,10 +30,11 @@ _FIELDS = frozenset({"says", "correction", "decision", "reason", "note", "weaker
 _ABOUT = """\
 # Requirements
 
-Each requirement in its original wording, what is implemented, and the tests that verify it. A test
-verifies a requirement by naming it in a docstring or a comment. A requirement without a test has a correction
-(it was changed later), a decision or a reason; a row without any of these fails `make docs-check`. **less**
-marks rows that implement less than was required, with the reason.
+What is implemented of each requirement, and the tests that verify it. The original wording is in
+[asked.toml](../../tests/requirements/asked.toml). A test verifies a requirement by naming it in a docstring
+or a comment. A requirement without a test has a correction (it was changed later), a decision or a reason;
+one without any of these fails `make docs-check`. **less** marks those that implement less than was required,
+with the original wording and the reason.
 """
 
 
@@ -198,26 +198,24 @@ def page() -> list[str]:
 
 
 def _section(group: Group, tests: Mapping[str, list[str]], sentences: Mapping[str, str]) -> str:
-    rows = [
-        (f"`{each.id}`", sentences[each.id], each.says, _where(each, tests.get(each.id, [])))
-        for each in group.requirements
-    ]
+    items = [_item(each, tests.get(each.id, []), sentences[each.id]) for each in group.requirements]
     heading = group.title if len(group.letter) > 2 else f"{group.letter}. {group.title}"
-    return f"## {heading}\n\n{table(('id', 'required', 'implemented', 'verified by'), rows)}"
+    return f"## {heading}\n\n" + "\n".join(items)
 
 
-def _where(each: Requirement, tests: list[str]) -> str:
-    cells = [_link(test) for test in tests]
+def _item(each: Requirement, tests: list[str], sentence: str) -> str:
+    places = [_link(test) for test in tests]
     if each.correction:
-        cells.append(f"changed by `{each.correction}`")
+        places.append(f"changed by `{each.correction}`")
     if each.decision:
         number = int(Path(each.decision).name[:4])
-        cells.append(f"[decision {number}](../../{each.decision})")
-    cells.extend(text for text in (each.reason, each.note) if text)
+        places.append(f"[decision {number}](../../{each.decision})")
+    places.extend(text for text in (each.reason, each.note) if text)
     if each.weaker:
-        cells.append(f"**less**: {each.weaker}")
-    return "; ".join(cells)
+        places.append(f"**less** than “{sentence}”: {each.weaker}")
+    return f"- `{each.id}` {each.says}: {'; '.join(places)}"
 
 
 def _link(test: str) -> str:
-    return f"[`{test.removeprefix('tests/')}`](../../{test.partition('::')[0]})"
+    file, _, name = test.partition("::")
+    return f"[`{name or file.removeprefix('tests/')}`](../../{file})"

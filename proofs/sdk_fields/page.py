@@ -12,6 +12,7 @@ from pathlib import Path
 from proofs.sdk_fields.probe import MAIN, Row, Verdict, rows
 from proofs.sdk_fields.stages import ENDPOINTS, Endpoint
 from tools.blocks import table
+from wireglot_core.dialects.registry import DialectName
 
 _ALLOWED = Path(__file__).with_name("allowed.toml")
 _LINE = re.compile(r"^(?:- |\| )((?:`\w+`(?:, )?)+)(?:: | \| )((?:`[^`]+`(?:, )?)+)", re.MULTILINE)
@@ -102,7 +103,7 @@ def _section(endpoint: Endpoint) -> str:
     return "\n\n".join(parts)
 
 
-def _outcomes(found: Sequence[Row], targets: Sequence[str]) -> Iterator[str]:
+def _outcomes(found: Sequence[Row], targets: Sequence[DialectName]) -> Iterator[str]:
     """Fields with the same outcome together: those alike in all targets as lists, the others in a table."""
     by_type: dict[tuple[str, ...], dict[str, dict[str, None]]] = {}
     for row in found:
