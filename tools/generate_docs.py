@@ -50,11 +50,14 @@ _CELLS: dict[Grade, str] = {
 
 def _losses() -> list[str]:
     """Every feature name with its meaning, and how bad it is to lose it."""
-    rows = [f"| `{name}` | {text} |" for name, text in sorted(FEATURES.items())]
-    judged = [
-        f"| `{feature}` | {action} | {grade} | {reason} |"
-        for (feature, action), (grade, reason) in sorted(GRADES.items())
-    ]
+    listed: list[str] = []
+    for name, text in sorted(FEATURES.items()):
+        listed.append(f"- `{name}`: {text}")
+        listed += [
+            f"  - {action}, {grade}: {reason}"
+            for (feature, action), (grade, reason) in sorted(GRADES.items())
+            if feature == name
+        ]
     return [
         "# Losses",
         "",
@@ -79,15 +82,11 @@ def _losses() -> list[str]:
         "(`$.messages[2].content[0].signature`, `$.sampling.seed`).",
         "Feature names are stable: they are added, never renamed. Grades may change.",
         "",
-        "| feature | meaning |",
-        "|---|---|",
-        *rows,
+        "## Features",
         "",
-        "## Grades",
+        "Each with its meaning, and with the grade of what can be done to it.",
         "",
-        "| feature | action | grade | reason |",
-        "|---|---|---|---|",
-        *judged,
+        *listed,
     ]
 
 
@@ -123,10 +122,14 @@ def _matrix() -> list[str]:
             "| feature | " + " | ".join(heads) + " |",
             "|---" * (len(heads) + 1) + "|",
         ]
+        kept = []
         for name, row in matrix.items():
             cells = [_CELLS.get(row[head], row[head].replace("n/a", "")) for head in heads]
-            if any(cells):
+            if set(cells) == {"kept"}:
+                kept.append(name)
+            elif any(cells):
                 lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        lines += ["", f"Kept in every direction: {'; '.join(kept)}."]
     return lines
 
 

@@ -64,7 +64,8 @@ _INTRODUCTION: Final = (
     "# Limits",
     "",
     "What one client, provider, page or file can cost all others is bounded. Work on their text is linear in",
-    "its length, or has one of these limits. These are constants; each links to the module that says more.",
+    "its length, or has one of these limits. These are constants; each links to its module, whose comment",
+    "gives the reason.",
     "Limits that you can change are in the configuration: [`[limits]`](configuration.md#limits) for all",
     "clients (size of a body, requests at once, memory, timeouts), [`[keys]`](keys.md) for one.",
 )
@@ -158,7 +159,7 @@ def page() -> list[str]:
     for title, found in sections.items():
         if found:
             lines += ["", f"## {title}", "", "| limit | of what | constant |", "|---|---|---|"]
-            lines += [f"| {shown(each)} | {_cell(each.text)} | {_link(each)} |" for each in found]
+            lines += [f"| {shown(each)} | {_cell(_counted(each.text))} | {_link(each)} |" for each in found]
     return lines
 
 
@@ -178,6 +179,15 @@ def shown(bound: Bound) -> str:
             if value >= size and value % size == 0:
                 return f"{int(value) // size:,} {unit}"
     return f"{int(value) if value == int(value) else value:,}"
+
+
+def _counted(text: str) -> str:
+    """The sentence that says what is counted, without the reason that may follow it."""
+    for end in re.finditer(r"[.:](?= )", text):
+        before = text[: end.start()]
+        if before.count("(") == before.count(")"):
+            return before
+    return text.removesuffix(".")
 
 
 def _cell(text: str) -> str:

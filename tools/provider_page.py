@@ -15,8 +15,9 @@ _ABOUT = """\
 
 The catalog: the defaults of `[providers.NAME]`. A provider is on when
 [the configuration](../configuration.md) names it, or when one of its key variables is set. Models that
-are not listed here can be requested as `provider/model`. Listed models can also be requested without the
-provider's name: the first provider that is on and lists the model is used (the vendor before resellers).
+are not listed here (of some providers, none is listed) can be requested as `provider/model`. Listed models can
+also be requested without the provider's name: the first provider that is on and lists the model is used (the
+vendor before resellers).
 """
 
 _NOTES = """\
@@ -50,7 +51,7 @@ def page() -> list[str]:
 
 def _section(spec: ProviderSpec) -> Iterator[str]:
     yield from (f"## {spec.name}", "")
-    yield from (f"- {spec.title}", f"- {_bases(spec)}")
+    yield f"- {_bases(spec)}"
     if spec.variables:
         text = ", ".join(f"`{name}` = `{value}`" for name, value in sorted(spec.variables.items()))
         yield f"- placeholders: {text}"
@@ -62,10 +63,13 @@ def _section(spec: ProviderSpec) -> Iterator[str]:
     listed = [_row(spec, entry) for entry in spec.models if entry.is_name and not entry.retired]
     if listed:
         heads = ("model", "title", "context", "output", "price", "dialects")
-        yield from ("", table(heads, listed))
-    else:
-        yield "- no models are listed: request them as `" + spec.name + "/MODEL`"
+        used = [place for place in range(len(heads)) if any(row[place] for row in listed)]
+        yield from ("", table(_chosen(heads, used), [_chosen(row, used) for row in listed]))
     yield ""
+
+
+def _chosen(cells: tuple[str, ...], places: list[int]) -> tuple[str, ...]:
+    return tuple(cells[place] for place in places)
 
 
 def _sources(spec: ProviderSpec) -> Iterator[str]:

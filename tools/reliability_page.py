@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from proofs.lab.proofs import PROOFS, Age, Proof, age, kept
@@ -20,6 +20,7 @@ ago, and which packages changed: it says nothing about the newer code. A release
 `make test` runs small versions of them at every change."""
 _SHOWN_FIGURES: Final = 3
 _SHOWN_PACKAGES: Final = 5
+_SHOWN_COUNTS: Final = 6
 _SAID: Final = {"held": "holds", "failed": "**does not hold**", "unfinished": "holds for what was run"}
 _SAID_THEN: Final = {"held": "held", "failed": "**did not hold**", "unfinished": "held for what was run"}
 _FIGURE: Final = {False: "holds", True: "held"}
@@ -98,8 +99,7 @@ def _section(proof: Proof, result: Result | None) -> Iterator[str]:
         yield f"Not measured yet; `python -m {proof.command}` will."
         return
     since = age(proof, result)
-    yield from (f"Measured at {_when(result, since)}.", "")
-    yield from (f"Depends on {', '.join(f'`{name}`' for name in proof.covers)}.", "")
+    yield from (f"Depends on {_covered(proof)}.", "")
     yield from ("| figure | demanded | measured | |", "|---|---|---|---|")
     for figure in result.figures:
         mark = (
@@ -109,13 +109,28 @@ def _section(proof: Proof, result: Result | None) -> Iterator[str]:
         )
         yield f"| {figure.name} | {figure.demanded} | {_number(figure.measured)} | {mark} |"
     seed = "" if result.seed is None else f", seed {result.seed}"
-    counts = ", ".join(f"{name} {_number(count)}" for name, count in result.counts.items())
+    counts = [f"{name} {_number(count)}" for name, count in result.counts.items()]
+    shown = ", ".join(counts[:_SHOWN_COUNTS]) + (", and others" if len(counts) > _SHOWN_COUNTS else "")
     yield from (
         "",
-        *([f"Counted: {counts}.", ""] if counts else []),
+        *([f"Counted: {shown}.", ""] if counts else []),
         f"`{result.command}`{seed}; {result.started[:10]}, {_span(result.seconds)}, "
         f"commit `{result.commit}`; {result.machine} ([raw](results/{proof.name}.json)).",
     )
+
+
+def _covered(proof: Proof) -> str:
+    """The packages that it depends on, or the fewer ones that it does not."""
+    others = sorted({name for each in PROOFS for name in each.covers} - set(proof.covers))
+    if not others:
+        return "all packages"
+    if len(others) < len(proof.covers):
+        return f"all packages except {_names(others)}"
+    return _names(proof.covers)
+
+
+def _names(packages: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in packages)
 
 
 def _number(value: float | str) -> str:

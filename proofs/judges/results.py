@@ -66,7 +66,8 @@ def page() -> Iterator[str]:
     yield ""
     yield "Programs and test suites of others, run against the gateway: `make judges`, or one of them with"
     yield "`make judges ARGS=NAME`. Their code is not part of this project; each runs in an environment of"
-    yield "its own. A case that failed or was not run is listed below with its reason."
+    yield "its own. Cases that failed or were not run are listed below by reason, with one of their names; all"
+    yield "names are in `docs/results/judges`."
     yield ""
     yield table(
         ("judge", "version", "passed", "failed", "not run", "day", "what it checks"),
@@ -94,18 +95,21 @@ def page() -> Iterator[str]:
         ):
             if cases:
                 yield ""
-                yield table((title, "cases", "reason"), list(_by_reason(cases)))
+                yield f"{title}:"
+                yield ""
+                yield from _by_reason(cases)
     yield ""
     yield "## Strength of our own tests"
     yield ""
     yield from mutants.body()
 
 
-def _by_reason(cases: tuple[Case, ...]) -> Iterator[tuple[str, str, str]]:
-    """One row for each reason; a few names of many."""
+def _by_reason(cases: tuple[Case, ...]) -> Iterator[str]:
+    """One item for each reason; one name of many."""
     counts = Counter[str]()
     for case in cases:
         counts[case.reason] += case.count
     for reason, count in counts.most_common():
         names = [f"`{case.name}`" for case in cases if case.reason == reason]
-        yield (", ".join(names[:3]) + (" and others" if len(names) > 3 else ""), str(count), reason)
+        named = f"{names[0]} and others" if names[1:] else names[0]
+        yield f"- {count}: {reason} ({named})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from tools.blocks import table
@@ -137,7 +137,7 @@ def _paths(document: dict[str, Any], tag: str) -> Iterator[str]:
                 roots.setdefault(server["url"].removeprefix(SERVER), []).append(name)
             if "externalDocs" in operation:
                 vendors[operation["externalDocs"]["url"]] = None
-    yield table(("path", "what"), rows)
+    yield table(("path", "what"), list(_merged(rows)))
     for root, names in roots.items():
         which = "all of these" if len(names) == len(rows) else ", ".join(f"`{name}`" for name in names)
         yield ""
@@ -149,6 +149,15 @@ def _paths(document: dict[str, Any], tag: str) -> Iterator[str]:
         whole = [url for url in vendors if not any(url.startswith(f"{each}/") for each in vendors)]
         yield ""
         yield "The vendor's reference for bodies and streams: " + ", ".join(f"<{url}>" for url in whole)
+
+
+def _merged(rows: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Rows of which the same is said, as one."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, *rest in rows:
+        names.setdefault(tuple(rest), []).append(name)
+    for cells, named in names.items():
+        yield ", ".join(named), *cells
 
 
 def _versions(item: dict[str, Any]) -> str | None:
@@ -185,7 +194,7 @@ def _fields(schemas: dict[str, Any], name: str) -> Iterator[str]:
         yield ""
         yield schema["description"]
     yield ""
-    yield table(("field", "type", "meaning"), list(_rows(schema)))
+    yield table(("field", "type", "meaning"), list(_merged(_rows(schema))))
 
 
 def _rows(schema: dict[str, Any], before: str = "") -> Iterator[tuple[str, str, str]]:
