@@ -15,8 +15,8 @@ _ABOUT = """\
 
 The catalog: the defaults of `[providers.NAME]`. A provider is on when
 [the configuration](../configuration.md) names it, or when one of its key variables is set. Models that
-are not listed here (of some providers, none is listed) can be requested as `provider/model`. Listed models can
-also be requested without the provider's name: the first provider that is on and lists the model is used (the
+are not listed here (of some providers, none is listed) can be requested as `provider/model`. Listed models
+can also be requested without the provider's name: the first provider that is on and lists the model is used (the
 vendor before resellers).
 """
 

@@ -66,8 +66,8 @@ def page() -> Iterator[str]:
     yield ""
     yield "Programs and test suites of others, run against the gateway: `make judges`, or one of them with"
     yield "`make judges ARGS=NAME`. Their code is not part of this project; each runs in an environment of"
-    yield "its own. Cases that failed or were not run are listed below by reason, with one of their names; all"
-    yield "names are in `docs/results/judges`."
+    yield "its own. Cases that failed or were not run are listed below by reason, with one of their names;"
+    yield "all names are in `docs/results/judges`."
     yield ""
     yield table(
         ("judge", "version", "passed", "failed", "not run", "day", "what it checks"),
