@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from tools.blocks import table
 from wireglot.probe.run import CASES, THEMES
-from wireglot.probe.talk import DIALECTS
+from wireglot.probe.talk import DIALECTS, ProbeCase
 
 _FIGURES: Final = Path(__file__).parents[1] / "docs" / "figures" / "probe-peers.json"
-_NAMED: Final = 8
+_NAMED: Final = 4
+_WORST: Final = 4
 _SHOWN: Final = 160
 _NOT_WORKING: Final = ("reported", "neither", "causes", "not counted")
 _PLACE: Final = re.compile(r"^(?:frame \d+\S*(?: \([^)]*\)\S*)?|\$\S*): |\d+")
@@ -48,8 +49,8 @@ def cases_page() -> Iterator[str]:
     yield ""
     yield "What [`wireglot probe`](../probe.md) sends to an endpoint and expects of it."
     yield ", ".join(f"{letter} is `{name}`" for name, letter in _LETTERS.items()) + "."
-    yield "Cost: `free` spends no tokens at a good endpoint, `small` one short answer or two, `medium`"
-    yield "several; `large` is run only if it is requested."
+    yield "`must`: clients depend on it; `should`: they can do without. Cost: `free` spends no tokens at a"
+    yield "good endpoint, `small` one short answer or two, `medium` several; `large` is run only on request."
     yield ""
     yield _cases()
 
@@ -57,20 +58,15 @@ def cases_page() -> Iterator[str]:
 def _cases() -> str:
     parts = []
     for theme in THEMES:
-        rows = [
-            (
-                f"`{case.id}`",
-                "".join(_LETTERS[name] for name in case.dialects),
-                f"{case.level}, {case.cost}",
-                f"{_cell(case.title)}: {_cell(case.why)}",
-                _cell(case.sends),
-                _cell(case.expects),
-            )
-            for case in theme.cases
-        ]
-        heads = ("case", "in", "level, cost", "what holds, and why", "sends", "expects")
-        parts += [f"## {theme.title}", "", table(heads, rows), ""]
+        parts += [f"## {theme.title}", "", *map(_item, theme.cases), ""]
     return "\n".join(parts).rstrip()
+
+
+def _item(case: ProbeCase) -> str:
+    dialects = "".join(_LETTERS[name] for name in case.dialects)
+    expects = f"Sends {_cell(case.sends)}; expects {_cell(case.expects)}."
+    about = f"{_cell(case.title)}: {_cell(case.why)}"
+    return f"- `{case.id}` ({dialects}; {case.level}, {case.cost}): {about}. {expects}"
 
 
 def _cell(text: str) -> str:
@@ -152,15 +148,13 @@ def to_do_better(figures: dict[str, Any]) -> str:
             for id, words in {**run["failed"], **run["warned"]}.items():
                 said.setdefault(id, []).append((f"{run['client']} over {run['upstream']}", words))
         often = sorted(said.items(), key=lambda each: (-len(each[1]) * _weight(each[0]), each[0]))
-        rows = [
-            (f"`{id}`", f"{len(found)} of {len(runs)}", _cell(titles.get(id, "")), _said(*found[0]))
-            for id, found in often[:_NAMED]
+        items = [
+            f"- {_cell(titles.get(id, ''))} (`{id}`, {len(found)} of {len(runs)} runs): {_said(*found[0])}"
+            for id, found in often[:_WORST]
         ]
-        parts += [f"#### {peer['name']} {peer['version']}", ""]
-        parts += [table(("case", "runs", "what does not hold", "for example"), rows) if rows else "Nothing."]
-        if more := len(often) - _NAMED:
-            parts += ["", f"And {more} more."] if more > 0 else []
-        parts.append("")
+        more = len(often) - _WORST
+        items += [f"- {more} more cases"] if more > 0 else []
+        parts += [f"#### {peer['name']} {peer['version']}", "", *(items or ["Nothing."]), ""]
     return "\n".join(parts).rstrip()
 
 

@@ -16,8 +16,8 @@ _ABOUT = """\
 The catalog: the defaults of `[providers.NAME]`. A provider is on when
 [the configuration](../configuration.md) names it, or when one of its key variables is set. Models that
 are not listed here (of some providers, none is listed) can be requested as `provider/model`. Listed models
-can also be requested without the provider's name: the first provider that is on and lists the model is used (the
-vendor before resellers).
+can also be requested without the provider's name: the first provider that is on and lists the model is used
+(the vendor before resellers).
 """
 
 _NOTES = """\
@@ -62,7 +62,7 @@ def _section(spec: ProviderSpec) -> Iterator[str]:
     yield from _price_sources(spec)
     listed = [_row(spec, entry) for entry in spec.models if entry.is_name and not entry.retired]
     if listed:
-        heads = ("model", "title", "context", "output", "price", "dialects")
+        heads = ("model", "context", "output", "price", "dialects")
         used = [place for place in range(len(heads)) if any(row[place] for row in listed)]
         yield from ("", table(_chosen(heads, used), [_chosen(row, used) for row in listed]))
     yield ""
@@ -119,7 +119,6 @@ def _bases(spec: ProviderSpec) -> str:
 def _row(spec: ProviderSpec, entry: ModelSpec) -> tuple[str, ...]:
     return (
         f"`{entry.match}`",
-        entry.title,
         _tokens(entry.context),
         _tokens(entry.output),
         _price(spec, entry.match),

@@ -64,13 +64,14 @@ def page() -> Iterator[str]:
     for section in dict.fromkeys(row.section for row in rows):
         yield f"## {section}"
         yield ""
+        cases: dict[tuple[str, str, str], list[str]] = {}
+        for row in rows:
+            if row.section == section:
+                found = f"`{row.reference}`", f"`{row.ours}`", _verdict(row)
+                cases.setdefault(found, []).append(row.case)
         yield table(
-            ("case", "reference", "ours", "verdict"),
-            [
-                (row.case, f"`{row.reference}`", f"`{row.ours}`", _verdict(row))
-                for row in rows
-                if row.section == section
-            ],
+            ("cases", "reference", "ours", "verdict"),
+            [("; ".join(named), *found) for found, named in cases.items()],
         )
         yield ""
 
