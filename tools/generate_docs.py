@@ -96,7 +96,7 @@ def _matrix() -> list[str]:
     lines = [
         "# Fidelity matrix",
         "",
-        "Measured, not promised: each row is a small conversation or answer that the tests send in all",
+        "Measured, not promised: each feature is a small conversation or answer that the tests send in all",
         f"{len(DIRECTIONS)} directions between "
         + ", ".join(f"{letter} ({name})" for name, letter in LETTERS.items())
         + ".",
@@ -119,17 +119,14 @@ def _matrix() -> list[str]:
             "",
             f"## Clients that speak {of}",
             "",
-            "| feature | " + " | ".join(heads) + " |",
+            "| features | " + " | ".join(heads) + " |",
             "|---" * (len(heads) + 1) + "|",
         ]
-        kept = []
+        alike: dict[tuple[str, ...], list[str]] = {}
         for name, row in matrix.items():
-            cells = [_CELLS.get(row[head], row[head].replace("n/a", "")) for head in heads]
-            if set(cells) == {"kept"}:
-                kept.append(name)
-            elif any(cells):
-                lines.append(f"| {name} | " + " | ".join(cells) + " |")
-        lines += ["", f"Kept in every direction: {'; '.join(kept)}."]
+            cells = tuple(_CELLS.get(row[head], row[head].replace("n/a", "")) for head in heads)
+            alike.setdefault(cells, []).append(name)
+        lines += [f"| {'; '.join(names)} | {' | '.join(cells)} |" for cells, names in alike.items() if any(cells)]
     return lines
 
 
