@@ -126,7 +126,9 @@ def _matrix() -> list[str]:
         for name, row in matrix.items():
             cells = tuple(_CELLS.get(row[head], row[head].replace("n/a", "")) for head in heads)
             alike.setdefault(cells, []).append(name)
-        lines += [f"| {'; '.join(names)} | {' | '.join(cells)} |" for cells, names in alike.items() if any(cells)]
+        lines += [
+            f"| {'; '.join(names)} | {' | '.join(cells)} |" for cells, names in alike.items() if any(cells)
+        ]
     return lines
 
 
