@@ -140,9 +140,6 @@ def test_every_decision_is_listed_under_its_own_title():
 # Endpoints.
 
 
-QUOTES = "docs/reference/requirements.md"
-
-
 def endpoints(text):
     return set(re.findall(r"`(GET|HEAD|POST) (/[^`?]*)`", text))
 
@@ -166,10 +163,7 @@ def test_every_endpoint_of_the_page_is_answered():
 
 @pages
 def test_endpoints_elsewhere_exist_too(page):
-    """The page of requirements quotes what was asked, which has a shorthand of its own: `[/{model}]`, `a|b`."""
     for method, path in endpoints(PAGES[page]):
-        if page == QUOTES and set(path) & set("[|"):
-            continue
         ROUTES.match(head(method, re.sub(r"\{\w+\}", "m", path.replace("{version}", "v1alpha"))))
 
 

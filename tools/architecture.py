@@ -40,7 +40,7 @@ def modules_page() -> Iterator[str]:
     yield ""
     yield "Errors are caught by type. These handlers catch everything: one failure must not affect others."
     yield ""
-    yield broad_excepts_table()
+    yield broad_excepts_list()
 
 
 def packages_table(contracts: list[dict[str, Any]]) -> str:
@@ -172,10 +172,6 @@ def _depth(module: Module) -> int:
 # Exceptions.
 
 
-def broad_excepts_table() -> str:
-    rows = [
-        (f"`{found.file}`", f"`{found.function}`", found.why)
-        for module in modules().values()
-        for found in broad_excepts(module)
-    ]
-    return table(("module", "function", "reason"), rows)
+def broad_excepts_list() -> str:
+    found = (each for module in modules().values() for each in broad_excepts(module))
+    return "\n".join(f"- `{each.file}`, `{each.function}`: {each.why}" for each in found)

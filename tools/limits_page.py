@@ -158,8 +158,10 @@ def page() -> list[str]:
     lines = list(_INTRODUCTION)
     for title, found in sections.items():
         if found:
-            lines += ["", f"## {title}", "", "| limit | of what | constant |", "|---|---|---|"]
-            lines += [f"| {shown(each)} | {_cell(_counted(each.text))} | {_link(each)} |" for each in found]
+            lines += ["", f"## {title}", ""]
+            lines += [
+                f"- **{shown(each)}**: {_escaped(_counted(each.text))} ({_link(each)})" for each in found
+            ]
     return lines
 
 
@@ -190,5 +192,5 @@ def _counted(text: str) -> str:
     return text.removesuffix(".")
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
+def _escaped(text: str) -> str:
+    return text.replace("<", "&lt;")

@@ -15,7 +15,7 @@ from tools.blocks import table
 from wireglot_core.dialects.registry import DialectName
 
 _ALLOWED = Path(__file__).with_name("allowed.toml")
-_LINE = re.compile(r"^(?:- |\| )((?:`\w+`(?:, )?)+)(?:: | \| )((?:`[^`]+`(?:, )?)+)", re.MULTILINE)
+_LINE = re.compile(r"^- ((?:`\w+`(?:, )?)+): ((?:`[^`]+`(?:, )?)+)", re.MULTILINE)
 _NAME = re.compile(r"`([^`]+)`")
 _CELLS: dict[Verdict, str] = {
     "mapped": "mapped",
@@ -30,7 +30,7 @@ _ABOUT = """\
 Every field of the types in `{sdk}` {version}, tested in a small document that is translated to the other
 dialects. The results are measured. In its own dialect every field is kept.
 
-| cell | meaning |
+| outcome | meaning |
 |---|---|
 | mapped | the target gets it |
 | approximated | the target gets a changed value; a loss is reported for the field or for what contains it |
@@ -104,20 +104,25 @@ def _section(endpoint: Endpoint) -> str:
 
 
 def _outcomes(found: Sequence[Row], targets: Sequence[DialectName]) -> Iterator[str]:
-    """Fields with the same outcome together: those alike in all targets as lists, the others in a table."""
-    by_type: dict[tuple[str, ...], dict[str, dict[str, None]]] = {}
+    """The fields with the same outcome in each target together; first those with one outcome in all."""
+    by_type: dict[tuple[Verdict, ...], dict[str, dict[str, None]]] = {}
     for row in found:
-        outcome = tuple(_CELLS[row.verdicts[target]] for target in targets)
+        outcome = tuple(row.verdicts[target] for target in targets)
         by_type.setdefault(outcome, {}).setdefault(row.structure, {})[row.field] = None
-    for cell in _CELLS.values():
-        if alike := by_type.pop((cell,) * len(targets), None):
-            items = (f"- {types}: {fields}" for types, fields in _together(alike))
-            yield f"{cell.capitalize()} in every target:\n\n" + "\n".join(items)
-    lines = [
-        (types, fields, *outcome) for outcome, alike in by_type.items() for types, fields in _together(alike)
-    ]
-    if lines:
-        yield "Different by target:\n\n" + table(("type", "field", *targets), sorted(lines))
+    order = list(_CELLS)
+    for outcome in sorted(by_type, key=lambda each: (len(set(each)), [order.index(one) for one in each])):
+        items = (f"- {types}: {fields}" for types, fields in _together(by_type[outcome]))
+        yield f"{_stated(outcome, targets)}:\n\n" + "\n".join(items)
+
+
+def _stated(outcome: Sequence[Verdict], targets: Sequence[str]) -> str:
+    if len(set(outcome)) == 1:
+        return f"**{_CELLS[outcome[0]]}** in every target"
+    parts = []
+    for verdict, cell in _CELLS.items():
+        if named := [target for one, target in zip(outcome, targets, strict=True) if one == verdict]:
+            parts.append(f"**{cell}** in {', '.join(named)}")
+    return "; ".join(parts)
 
 
 def _together(alike: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
