@@ -70,24 +70,21 @@ def page() -> Iterator[str]:
     yield "all names are in `docs/results/judges`."
     yield ""
     yield table(
-        ("judge", "version", "passed", "failed", "not run", "day", "what it checks"),
+        ("judge", "version", "passed", "failed", "not run", "day"),
         [
             (
-                f"`{each.judge}`",
+                f"[`{each.judge}`](#{each.judge})",
                 each.version,
                 str(each.passed),
                 str(total(each.failed)),
                 str(total(each.not_run)),
                 each.day,
-                each.about,
             )
             for each in found
         ],
     )
     for each in found:
-        if each.failed or each.not_run or each.accepted:
-            yield ""
-            yield f"## {each.judge}"
+        yield from ("", f"## {each.judge}", "", f"{each.about[:1].upper()}{each.about[1:]}.")
         for title, cases in (
             ("Failed", each.failed),
             ("Not run", each.not_run),
