@@ -114,13 +114,13 @@ def _lines(rows: Tests, sections: Tests) -> Iterator[str]:
         "",
         "## Rows",
         "",
-        "| | what happens | answer | tests, or why there are none |",
-        "|---|---|---|---|",
+        "What happens, the answer, and the tests or why there are none.",
+        "",
     )
     for number, (fault, answer) in ROWS.items():
         reason = [REASONS[number]] if number in REASONS else []
         held = "; ".join([*([_links(rows[number])] if rows.get(number) else []), *reason])
-        yield f"| {number} | {fault} | {answer} | {held} |"
+        yield f"- **{number}** {fault}: {answer} ({held})"
 
 
 def _class_row(kind: ErrorClass) -> str:
