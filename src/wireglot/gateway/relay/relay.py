@@ -126,6 +126,8 @@ class Relay:
                     tries.check()
                     credential = await self.credential(exchange, target, is_last=place == last)
                     tries.begin()
+                    if tries.number > 1:
+                        exchange.attempt = exchange.attempt.again()
                     try:
                         whole = await self._attempt(exchange, target, credential)
                     except AttemptFailed as failed:
@@ -141,7 +143,6 @@ class Relay:
                         await _sleep(exchange, "retry", wait)
                         if exchange.tap is not None:
                             exchange.tap.passed("retry wait")
-                    exchange.attempt = exchange.attempt.again()
             except AttemptFailed as failed:
                 if failed.blame == "request" or place == last:
                     if failed.error.code == UNSEARCHED and answer_unsearched(exchange, failed):

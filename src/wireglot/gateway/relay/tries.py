@@ -35,7 +35,7 @@ class Tries:
         self._now = asyncio.get_running_loop().time
         self._earlier: AttemptFailed | None = None
         self.is_probe = False
-        self._tried = self._unanswered = 0
+        self.number = self._unanswered = 0
 
     def check(self) -> None:
         """Raises the failure of a target whose breaker is open."""
@@ -46,7 +46,7 @@ class Tries:
 
     def begin(self) -> None:
         self.is_probe = self.is_probe or self._breaker.begin(self._now(), self._caller)
-        self._tried += 1
+        self.number += 1
 
     def answered(self, *, whole: bool) -> None:
         if whole:
@@ -107,7 +107,7 @@ class Tries:
             provider,
             account=account,
             others=others,
-            tried=self._tried,
+            tried=self.number,
             chance=random.random(),
             unanswered=self._unanswered,
         )
