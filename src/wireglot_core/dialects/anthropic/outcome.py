@@ -158,7 +158,8 @@ def render_usage(usage: Usage, path: str, losses: list[Loss]) -> dict[str, Any]:
     }
     # The vendor's OpenAPI document requires all of these; unknown values are null.
     return {
-        "input_tokens": usage.input + usage.tool_prompt,
+        # A count without a field of its own is input: the parts add up to the total.
+        "input_tokens": usage.total_input - usage.cache_read - written,
         "cache_creation_input_tokens": written,
         "cache_read_input_tokens": usage.cache_read,
         "cache_creation": split if written else None,

@@ -201,7 +201,8 @@ def write_usage(usage: Usage, tier: str, path: str, out: list[Loss]) -> dict[str
     written: dict[str, Any] = {"promptTokenCount": usage.total_input - usage.tool_prompt}
     if usage.cache_read:
         written["cachedContentTokenCount"] = usage.cache_read
-    written["candidatesTokenCount"] = usage.output
+    # A count without a field of its own is output: the parts add up to the total.
+    written["candidatesTokenCount"] = usage.total_output - (usage.reasoning or 0)
     if usage.reasoning:
         written["thoughtsTokenCount"] = usage.reasoning
     if usage.tool_prompt:

@@ -209,7 +209,8 @@ def render_usage(usage: Usage | None, losses: list[Loss]) -> dict[str, Any] | No
     return {
         "total_input_tokens": usage.total_input - usage.tool_prompt,
         "total_cached_tokens": usage.cache_read,
-        "total_output_tokens": usage.output,
+        # A count without a field of its own is output: the parts add up to the total.
+        "total_output_tokens": usage.total_output - (usage.reasoning or 0),
         "total_thought_tokens": usage.reasoning or 0,
         "total_tool_use_tokens": usage.tool_prompt,
         "total_tokens": usage.total,
