@@ -13,7 +13,7 @@ from wireglot_core.dialects.anthropic.client_tools import TOOLSETS
 from wireglot_core.dialects.anthropic.names import NAME, put_back
 from wireglot_core.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
 from wireglot_core.dialects.base import Context
-from wireglot_core.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.content import CacheMark, Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot_core.ir.loss import Loss, left_out, losses_of_extra
 from wireglot_core.wire.json import encode_text
 
@@ -164,7 +164,9 @@ class AnswerBlocks(msgspec.Struct, eq=False):
                     self.losses.append(Loss(f"{path}.refusal", "refusal", "approximated", "sent as text"))
                 if part.logprobs:
                     self.losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no logprobs"))
+                self._lose_cache(part.cache, path)
             case ToolCall():
+                self._lose_cache(part.cache, path)
                 if part.namespace and part.namespace not in TOOLSETS:
                     self.losses.append(
                         Loss(f"{path}.namespace", "tool.namespace", "dropped", "no namespaces")
@@ -177,6 +179,10 @@ class AnswerBlocks(msgspec.Struct, eq=False):
                 )
             case _:
                 assert_never(part)
+
+    def _lose_cache(self, mark: CacheMark | None, path: str) -> None:
+        if mark is not None:
+            self.losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "answers take no breakpoint"))
 
 
 def streamed(block: Block) -> tuple[Block, Block | None]:

@@ -103,7 +103,7 @@ def render_response(
         "usage": render_final_usage(response.usage, response.service_tier, losses),
     }
     if response.safeguard_results:
-        body[RESULTS] = render_results(response.safeguard_results, blocks.call_id)
+        body[RESULTS] = render_results(response.safeguard_results, blocks.call_id, losses)
     if not native:
         body["container"] = None
     if response.others:

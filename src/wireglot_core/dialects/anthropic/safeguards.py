@@ -51,15 +51,19 @@ def parse_results(value: Any) -> tuple[SafeguardResult, ...]:
     if type(value) is not list:
         return ()
     parsed = tuple(found for item in value if type(item) is dict and (found := _result(item)) is not None)
-    return parsed if render_results(parsed, str) == value else ()
+    return parsed if render_results(parsed, str, []) == value else ()
 
 
 def render_results(
-    results: tuple[SafeguardResult, ...], call_id: Callable[[str], str]
+    results: tuple[SafeguardResult, ...], call_id: Callable[[str], str], losses: list[Loss]
 ) -> list[dict[str, Any]]:
     """`call_id`: returns the id of a call as the client sees it."""
     rendered = []
-    for each in results:
+    for index, each in enumerate(results):
+        path = f"$.safeguard_results[{index}]"
+        losses_of_extra(each.extra, NAME, path, losses)
+        for id, verdict in each.calls.items():
+            losses_of_extra(verdict.extra, NAME, f"{path}.calls.{id}", losses)
         status: dict[str, Any] = {"type": each.status}
         if each.status == "available":
             verdicts = by_id((call_id(id), verdict) for id, verdict in each.calls.items())

@@ -132,7 +132,7 @@ class MessageWriter(AnswerWriter):
         extra = finish.extra
         delta = render_stop(finish.stop, "$.stop", self.losses)
         if finish.safeguard_results:
-            delta[RESULTS] = render_results(finish.safeguard_results, self._blocks.call_id)
+            delta[RESULTS] = render_results(finish.safeguard_results, self._blocks.call_id, self.losses)
         event: dict[str, Any] = {"type": "message_delta", "delta": delta}
         event["usage"] = render_final_usage(finish.usage, finish.service_tier, self.losses)
         event["usage"].setdefault("output_tokens", 0)
@@ -240,7 +240,7 @@ class MessageWriter(AnswerWriter):
     def _begin_call(self, waiting: _Waiting, part: ToolCall, out: list[bytes]) -> None:
         if part.signature is not None:
             self._carry(carrier(part.signature, "call", self._context), out)
-        bare = ToolCall(part.id, part.name, "", namespace=part.namespace, extra=part.extra)
+        bare = ToolCall(part.id, part.name, "", namespace=part.namespace, cache=part.cache, extra=part.extra)
         block = self._blocks.call(bare, waiting.path)
         block["input"] = {}
         self._open(waiting, block, out)

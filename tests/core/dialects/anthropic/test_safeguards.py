@@ -189,7 +189,7 @@ def test_of_calls_that_the_client_is_sent_under_one_id_the_worst_verdict_counts(
         assert by_id(("id", verdict) for verdict in found) == {"id": CallVerdict(worse)}
         calls = dict(zip(("a.1", "a:1"), found, strict=True))
         result = SafeguardResult(TOOL_CALLS, "available", calls)
-        (reported,) = render_results((result,), lambda _: "toolu_1")
+        (reported,) = render_results((result,), lambda _: "toolu_1", [])
         read = parse_results([reported])
         assert read[0].calls["toolu_1"].outcome == worse
 
