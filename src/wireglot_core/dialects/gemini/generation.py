@@ -204,7 +204,7 @@ def _render_output(output: OutputFormat, out: list[Loss]) -> dict[str, Any]:
     config: dict[str, Any] = {}
     mime = fields.get("responseMimeType") or form.get("responseMimeType")
     if mime is None:
-        mime = _JSON if output.kind != "text" else "absent"
+        mime = _ENUM if output.bare else _JSON if output.kind != "text" else "absent"
     if mime != "absent":
         config["responseMimeType"] = mime
     if output.kind == "schema" and output.schema is None:

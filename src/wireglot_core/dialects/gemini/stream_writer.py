@@ -206,7 +206,10 @@ class GeminiWriter(AnswerWriter):
         """Write held text, and text the part had from its start."""
         first = getattr(state.part, "text", "") if not state.begun else ""
         if first or state.texts:
-            self._live_text(state, first + "".join(state.texts), tuple(state.logprobs), out)
+            scored = (
+                (*getattr(state.part, "logprobs", ()), *state.logprobs) if first else tuple(state.logprobs)
+            )
+            self._live_text(state, first + "".join(state.texts), scored, out)
             state.texts, state.logprobs = [], []
 
     def _complete(self, state: _Part, end: PartEnd, path: str, out: list[bytes]) -> None:
@@ -230,7 +233,7 @@ class GeminiWriter(AnswerWriter):
         streams."""
         closing: Text | Reasoning
         if type(part) is Text:
-            closing = Text("", part.refusal, signature=part.signature, extra=part.extra)
+            closing = Text("", part.refusal, signature=part.signature, cache=part.cache, extra=part.extra)
         else:
             closing = Reasoning("", part.signature, extra=part.extra)
         rendered = self._renderer.render(closing, path)
