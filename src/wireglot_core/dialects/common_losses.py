@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from wireglot_core.dialects.surface import Surface
+from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.request import Request
 
@@ -26,6 +27,15 @@ ONE_ANSWER: Final = Loss("$.others", "candidates", "dropped", "this dialect can 
 
 NO_SAFEGUARDS: Final = Loss("$.safeguards", "safeguards", "dropped", "this dialect has no such check")
 NO_RESULTS: Final = Loss("$.safeguard_results", "safeguards", "dropped", "no field for results of a check")
+
+
+def lost_details(error: ApiError, names: Sequence[str]) -> list[Loss]:
+    """The losses of an error in a dialect whose errors have no such fields."""
+    return [
+        Loss(f"$.{name}", "error.detail", "dropped", f"no {name} in an error")
+        for name in names
+        if getattr(error, name)
+    ]
 
 
 def unreported_sequence(request: Request, client: Surface | None, server: Surface) -> Iterator[Loss]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from wireglot_core.dialects.anthropic.names import NAME
 from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.common_losses import lost_details
 from wireglot_core.dialects.faults import (
     bare_message,
     error_beside,
@@ -156,9 +157,7 @@ def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
                 "in the wording that this dialect's clients expect",
             )
         )
-    for name in ("code", "param"):
-        if getattr(error, name):
-            losses.append(Loss(f"$.{name}", "error.detail", "dropped", f"no {name} in an error"))
+    losses += lost_details(error, ("code", "param"))
     written = _WRITTEN[error.kind]
     if error.kind == "server" and error.status == 501:
         written = _NOT_SUPPORTED

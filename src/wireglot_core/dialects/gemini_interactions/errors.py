@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.common_losses import lost_details
 from wireglot_core.dialects.faults import (
     bare_message,
     error_beside,
@@ -30,6 +31,7 @@ from wireglot_core.dialects.rpc_status import (
 )
 from wireglot_core.ir.content import Extra
 from wireglot_core.ir.errors import ApiError, ErrorKind
+from wireglot_core.ir.loss import Loss
 
 _CODES: Final[dict[ErrorKind, str]] = {
     "invalid_request": "invalid_request",
@@ -127,14 +129,17 @@ def render_error(error: ApiError, context: Context) -> Rendered[Any]:
     kept = own_form(error.extra, OWN).get("body")
     if type(kept) in (dict, list):
         return Rendered(kept)
-    return Rendered({"error": error_object(error)})
+    losses: list[Loss] = []
+    return Rendered({"error": error_object(error, losses)}, tuple(losses))
 
 
-def error_object(error: ApiError) -> dict[str, Any]:
+def error_object(error: ApiError, losses: list[Loss]) -> dict[str, Any]:
     """The object inside the envelope, with the name of the wrong field before the message."""
     own = error.extra is not None and error.extra.dialect == OWN
     is_known = _KINDS.get(error.code) == error.kind
     code = error.code if error.code and (own or is_known) else _CODES[error.kind]
+    if code != error.code:  # the name is a closed list here
+        losses += lost_details(error, ("code",))
     message = error.message
     if error.param and error.param not in message:
         message = f"{error.param}: {message}"

@@ -39,7 +39,7 @@ from wireglot_core.dialects.request_fields import MissingFields
 from wireglot_core.dialects.turns import TurnWriter, write_turns
 from wireglot_core.dialects.unknown_fields import WITHOUT, merge
 from wireglot_core.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot_core.ir.loss import Loss, left_out, losses_of_extra
+from wireglot_core.ir.loss import Loss, feature_of, left_out, losses_of_extra
 from wireglot_core.ir.request import UNNAMED_FORMAT, OutputFormat, Request, Thinking
 
 _MISSING: Final = MissingFields(
@@ -288,7 +288,10 @@ class _Input(TurnWriter):
                 if part.citations:
                     self.losses.append(Loss(f"{path}.citations", "citations", "dropped", "only answers cite"))
                 if part.signature is not None:
-                    render_signing_thought(part, self._context, path, self.losses)
+                    detail = "instructions are not signed"
+                    self.losses.append(
+                        Loss(f"{path}.signature", feature_of(part.signature), "dropped", detail)
+                    )
                 if texts and part.text:
                     detail = "one string: the texts are joined"
                     self.losses.append(Loss(path, "system.position", "approximated", detail))

@@ -157,7 +157,7 @@ class InteractionsWriter(AnswerWriter):
 
     def _fail(self, error: ApiError, out: list[bytes]) -> None:
         """Writes one terminal error and nothing after it."""
-        self._event(ERROR, {"error": error_object(error)}, out)
+        self._event(ERROR, {"error": error_object(error, self.losses)}, out)
         self._ended = True
 
     def _pass_on(self, event: ForeignEvent, out: list[bytes]) -> None:

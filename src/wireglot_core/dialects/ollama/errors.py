@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.common_losses import lost_details
 from wireglot_core.dialects.faults import (
     bare_message,
     is_page,
@@ -52,7 +53,10 @@ def _message(body: Any, status: int) -> str:
 def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
     """An error of this dialect is returned unchanged."""
     native = own_fields(error.extra, NAME)
-    return Rendered(dict(native) if owns_error(native) else {"error": error.message or status_message(0)})
+    if owns_error(native):
+        return Rendered(dict(native))
+    losses = tuple(lost_details(error, ("code", "param")))
+    return Rendered({"error": error.message or status_message(0)}, losses)
 
 
 def owns_error(body: Any) -> bool:

@@ -157,7 +157,7 @@ class OllamaWriter(AnswerWriter):
     def _flush(self, state: _Part, out: list[bytes]) -> None:
         """Write held text, and text the part had from its start."""
         if state.first:
-            self._say(state, state.first, (), out)
+            self._say(state, state.first, getattr(state.part, "logprobs", ()), out)
             state.first = ""
         for delta in state.waiting:
             self._say(state, delta.text, delta.logprobs, out)
@@ -201,7 +201,9 @@ class OllamaWriter(AnswerWriter):
         out.append(_framed(put_back(document, finish.extra)))
 
     def _fail(self, error: ApiError, out: list[bytes]) -> None:
-        out.append(_framed(render_error(error, self._context).value))
+        rendered = render_error(error, self._context)
+        self.losses.extend(rendered.losses)
+        out.append(_framed(rendered.value))
 
 
 def _framed(document: dict[str, Any]) -> bytes:

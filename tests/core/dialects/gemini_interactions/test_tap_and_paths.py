@@ -221,7 +221,7 @@ def test_what_an_error_says(body: Any, status: int, read: Any) -> None:
     ],
 )
 def test_an_error_in_the_words_of_google(error: ApiError, code: str, message: str) -> None:
-    assert error_object(error) == {"code": code, "message": message}
+    assert error_object(error, []) == {"code": code, "message": message}
 
 
 @rows(
