@@ -106,19 +106,19 @@ def is_vague(raw: str) -> bool:
     return _REASONS.get(raw, "other") in ("end", "other")
 
 
-def render_stop(stop: Stop, calls: bool, refusal: bool, losses: list[Loss]) -> str:
+def render_stop(stop: Stop, calls: bool, refusal: bool, path: str, losses: list[Loss]) -> str:
     if stop.dialect == NAME and stop.raw:
         return stop.raw
-    losses_of_extra(stop.extra, NAME, "$.stop", losses, "stop_details")
+    losses_of_extra(stop.extra, NAME, path, losses, "stop_details")
     name = "tool_calls" if calls and stop.reason in ("end", "paused") else _NAMES[stop.reason]
     if stop.reason == "refused" and refusal:
         name = "stop"  # the model's own text; `content_filter` is used without one
     if stop.sequence is not None:
         losses.append(
-            Loss("$.stop.sequence", "stop_sequence", "dropped", "Chat does not report which one matched")
+            Loss(f"{path}.sequence", "stop_sequence", "dropped", "Chat does not report which one matched")
         )
     if stop.reason not in _EXACT or parse_stop(name, calls, refusal).reason != stop.reason:
-        losses.append(Loss("$.stop", "stop_reason", "approximated", f"{stop.reason} is reported as {name}"))
+        losses.append(Loss(path, "stop_reason", "approximated", f"{stop.reason} is reported as {name}"))
     return name
 
 

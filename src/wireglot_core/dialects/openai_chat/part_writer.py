@@ -36,6 +36,7 @@ from wireglot_core.ir.content import (
     Reasoning,
     Signature,
     Text,
+    TokenLogprob,
     ToolCall,
     ToolResult,
 )
@@ -131,7 +132,7 @@ class PartWriter:
             case Text():
                 lose_cache(part.cache, path, self._losses)
                 self._lose_own(part.extra, path)
-                self._speak(index, part, "refusal" if part.refusal else "text", part.text, out)
+                self._speak(index, part, "refusal" if part.refusal else "text", part.text, out, part.logprobs)
             case Reasoning():
                 self._lose_own(part.extra, path)
                 self._speak(index, part, "reasoning", part.text, out)
@@ -140,6 +141,7 @@ class PartWriter:
             case Media():
                 self._sinks[index] = _Sink(part, "whole")
                 self._latest = max(self._latest, index)
+                lose_cache(part.cache, path, self._losses)
                 self._media(part, path, out)
                 self.closed[index] = Media(part.kind, data=part.data and "...")
             case Foreign():
@@ -164,7 +166,15 @@ class PartWriter:
                     Loss(f"{path}.{key}", "unknown_field", "dropped", "no field for it in a delta")
                 )
 
-    def _speak(self, index: int, part: Text | Reasoning, kind: str, text: str, out: list[bytes]) -> None:
+    def _speak(
+        self,
+        index: int,
+        part: Text | Reasoning,
+        kind: str,
+        text: str,
+        out: list[bytes],
+        logprobs: tuple[TokenLogprob, ...] = (),
+    ) -> None:
         sink = self._sinks[index] = _Sink(part, kind)
         field = {"text": "content", "refusal": "refusal"}.get(kind, FIELDS[0])
         if kind == "reasoning":
@@ -177,7 +187,7 @@ class PartWriter:
         sink.before = b'%b{"%b":' % (self._chunks.head, field.encode())
         sink.after = b"}" + self._chunks.tail
         if text:
-            self.delta(Delta(index, text), out)
+            self.delta(Delta(index, text, logprobs), out)
 
     def _call(self, index: int, part: ToolCall, path: str, out: list[bytes]) -> None:
         if part.namespace:

@@ -219,6 +219,7 @@ class Answer:
         if part.refusal and not own_form(part.extra, NAME).get("part"):
             self._order.refusal(path)
             self._refusals.append(part.text)
+            self._cite(part, path)
             return
         form = own_form(part.extra, NAME)
         if form.get("field") == "audio" and (spoken or "audio" in form):
@@ -236,12 +237,15 @@ class Answer:
             self._separate = is_separate(Text, part.signature)
         if listed:
             self._listed.append(text_part(part, path, []))
+        self._cite(part, path)
+        self._length += len(part.text)
+
+    def _cite(self, part: Text, path: str) -> None:
         for index, citation in enumerate(part.citations):
             place = f"{path}.citations[{index}]"
             entry = render_citation(citation, self._length, len(part.text), place, self._losses)
             if entry is not None:
                 self._citations.append(entry)
-        self._length += len(part.text)
 
     def _reasoning(self, part: Reasoning, path: str, listed: bool) -> None:
         losses_of_extra(part.extra, NAME, path, self._losses)

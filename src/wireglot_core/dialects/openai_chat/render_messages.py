@@ -89,6 +89,10 @@ def render_result(
         put_message_cache(out, part.cache)
     elif part.cache is not None:
         if entries and type(entries[-1]) is dict and "text" in entries[-1]:
+            if BREAKPOINT in entries[-1] or "cache_control" in entries[-1]:
+                marked = [n for n, item in enumerate(part.content) if type(item) is Text and item.cache]
+                place, detail = f"{path}.content[{marked[-1]}].cache", "one with that of its result"
+                losses.append(Loss(place, "cache_marker", "approximated", detail))
             put_cache(entries[-1], part.cache, path, losses)
             plain = False
         else:
@@ -494,6 +498,8 @@ class _Messages(TurnWriter):
                     ):
                         out["refusal"] = part.text
                         lose_of_text(part, path, self.losses)
+                        if not is_of_message(part.cache):
+                            lose_cache(part.cache, path, self.losses)
                     else:
                         entries.append((path, part))
                 case Reasoning() if own_form(part.extra, NAME).get("field") == "content":

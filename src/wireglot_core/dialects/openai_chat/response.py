@@ -387,7 +387,7 @@ def render_choice(
         out["logprobs"] = logprobs
     stop = answer.stop
     if not (native and stop.dialect == NAME and not stop.raw):
-        out["finish_reason"] = render_stop(stop, rendered.calls, rendered.refusal, losses)
+        out["finish_reason"] = render_stop(stop, rendered.calls, rendered.refusal, f"{path}.stop", losses)
     for name, value in fields.items():
         level, dot, tail = name.partition(".")
         if dot and level == "choice":

@@ -145,7 +145,7 @@ class ChatWriter(AnswerWriter):
                 top["service_tier"] = tier
         if not own_form(first, NAME).get("native"):  # else it is sent chunk by chunk as received
             declare_order(self._parts.closed, self.losses)
-        finish = render_stop(stop, self._parts.calls > 0, self._parts.refusal, self.losses)
+        finish = render_stop(stop, self._parts.calls > 0, self._parts.refusal, "$.stop", self.losses)
         out.append(self._chunks.chunk(delta, finish=finish, choice=choice, top=top))
         usage = self._completed(event).usage
         if self._wants_usage and usage is not None:
