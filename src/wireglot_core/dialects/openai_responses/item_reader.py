@@ -45,7 +45,7 @@ class ItemReader:
         self._items = OpenItems()
         self._parts: dict[int, OpenPart] = {}  # by their index
         self._count = 0
-        self._held: PartEnd | None = None  # end of a text whose signature may still follow
+        self._held: PartEnd | None = None  # end of a part whose signature may still follow
         self._waiting: Signature | None = None  # a signature that precedes its call
         self._hot: OpenPart | None = None  # the newest text, and where its deltas belong
         self._hot_place: tuple[int, int] = (-1, -1)
@@ -356,7 +356,11 @@ class ItemReader:
         return OpenPart(index)
 
     def _whole(self, part: Part) -> None:
-        self.out.append(PartEnd(self._open(part).index))
+        end = PartEnd(self._open(part).index)
+        if type(part) is Media:
+            self._held = end
+        else:
+            self.out.append(end)
 
     def _complete(self, part: OpenPart, text: str, final: Text | None = None) -> None:
         """Emit the text that the deltas did not contain. Text that contradicts them cannot be taken back."""

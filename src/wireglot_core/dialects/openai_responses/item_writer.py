@@ -167,7 +167,12 @@ class ItemWriter:
                     opened.part = replace(part, arguments="")
                 else:
                     self._open_call(opened, part)
-            case Reasoning() | Media() | Foreign():
+            case Reasoning():
+                self.release()
+                if part.text and not part.redacted:
+                    self.first_delta(opened, Delta(event.index, part.text))
+                    opened.part = replace(part, text="")
+            case Media() | Foreign():
                 self.release()
             case ToolResult():
                 self.losses.append(Loss(path, "content.position", "dropped", "a tool result in an answer"))
@@ -352,6 +357,8 @@ class ItemWriter:
             self.first_delta(part, Delta(-1, call.arguments))
             item = part.item
             assert item is not None
+        elif end.extra is not None and part.part != replace(call, arguments=""):
+            losses_of_extra(end.extra, NAME, part.path, self.losses)
         if not call.arguments and call.kind == "function":
             call = replace(call, arguments=no_arguments(call))
             self.first_delta(part, Delta(-1, call.arguments))

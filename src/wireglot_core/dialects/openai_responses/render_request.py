@@ -90,6 +90,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         if request.cache.ttl:
             detail = f"kept for as long as the server decides; requested: {request.cache.ttl}"
             losses.append(Loss("$.cache.ttl", "cache_marker", "dropped", detail))
+        losses_of_extra(request.cache.extra, NAME, "$.cache", losses)
     if own:
         for key in ("store", "include", "stream_options", "background", "truncation"):
             if key in form:
