@@ -6,6 +6,7 @@ import msgspec
 
 from wireglot_core.dialects.schema import SchemaNote, object_root, project
 from wireglot_core.ir.content import Message, Text
+from wireglot_core.ir.loss import losses_of_extra
 from wireglot_core.ir.request import UNNAMED_FORMAT, Request
 from wireglot_core.providers.fit.fitting import Fitting
 from wireglot_core.wire.json import encode_text
@@ -68,6 +69,7 @@ def ask_for_output(request: Request, fitting: Fitting) -> Request:
         )
     else:
         fitted = None
+        losses_of_extra(output.extra, "", "$.output", fitting.losses)
     if output.kind == "schema" and output.schema is not None:
         schema = encode_text(output.schema)
         text = f"Answer with one JSON object of this JSON Schema, and nothing else:\n{schema}"

@@ -24,7 +24,7 @@ from wireglot_core.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot_core.ir.loss import Feature, losses_of_extra
+from wireglot_core.ir.loss import Feature, feature_of, losses_of_extra
 from wireglot_core.ir.request import Request
 from wireglot_core.providers.fit.fitting import Fitting
 from wireglot_core.providers.fit.words import document_text
@@ -222,7 +222,12 @@ class _PartFitter:
         return Text(media_note(part.kind), cache=part.cache)
 
     def _reported(self, part: Media, text: str, path: str = "") -> Text:
-        self.fitting.lose(path or self.trail.of(part), "document", "approximated", "sent as text")
+        path = path or self.trail.of(part)
+        self.fitting.lose(path, "document", "approximated", "sent as text")
+        if part.signature is not None:
+            feature = feature_of(part.signature)
+            self.fitting.lose(f"{path}.signature", feature, "dropped", "sent as text, without its state")
+        losses_of_extra(part.extra, "", path, self.fitting.losses)
         return Text(text, cache=part.cache)
 
     def _reasoning(self, part: Reasoning) -> Part | None:

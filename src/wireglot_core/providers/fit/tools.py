@@ -104,7 +104,8 @@ def _offered_choice(
         return ToolChoice("none"), tools
     if (only, hosted) != (choice.only, choice.hosted):
         left = ", ".join((*only, *(chosen.kind for chosen in hosted)))
-        losses.append(Loss("$.tool_choice", "tool_choice", "approximated", f"only {left} of those chosen"))
+        place = "$.tool_choice" if hosted == choice.hosted else "$.tool_choice.hosted"
+        losses.append(Loss(place, "tool_choice", "approximated", f"only {left} of those chosen"))
         choice = msgspec.structs.replace(choice, only=only, hosted=hosted)
     if choice.is_named and limits.hosted_choice:
         return choice, tools
