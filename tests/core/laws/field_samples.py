@@ -57,6 +57,8 @@ from wireglot_core.ir.stream import (
 )
 
 ELSEWHERE = "elsewhere"
+WORD = "zebra"
+"""In most values below, and in no document."""
 PNG, OTHER_PNG, PDF = "iVBORw0KGgoAAAANSUhEUg==", "iVBORw0KGgpvdGhlcg==", "JVBERi0xLjQ="
 SCHEMA = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
 WORDS = {"type": "string", "enum": ["yes", "no"]}
@@ -135,7 +137,7 @@ OTHER_TOOL = Tool("clock", "Tells the time.", SCHEMA)
 SEARCH = HostedTool("web_search", Foreign(ELSEWHERE, "search_9", {"type": "search_9"}))
 SERVER = McpServer("docs", "https://example.org/mcp")
 RESULT = SafeguardResult(TOOL_CALLS, "available", {"call_1": CallVerdict("flagged")})
-GRAMMAR = Grammar("lark", 'start: "zebra"')
+GRAMMAR = Grammar("lark", 'start: "okapi"')
 
 
 def _is_defined(tool: Tool) -> bool:
@@ -211,7 +213,7 @@ SAMPLES: dict[type[msgspec.Struct], dict[str, Sample]] = {
             "user", "assistant", when=lambda message: all(type(part) is Text for part in message.content)
         ),
         "content": _sample((Text("zebra"),)),
-        "name": _sample("Zebra"),
+        "name": _sample("zebra"),
         "extra": EXTRA,
     },
     Text: {
@@ -314,7 +316,7 @@ SAMPLES: dict[type[msgspec.Struct], dict[str, Sample]] = {
         ),
         "extra": _sample(Extra("another", {"oddity": 1}), when=_is_defined),
     },
-    Grammar: {"syntax": _sample("regex"), "definition": _sample('start: "okapi"')},
+    Grammar: {"syntax": _sample("regex"), "definition": _sample('start: "zebra"')},
     HostedTool: {
         "kind": _sample("web_fetch", "code_execution", "zebra", when=_is_translated),
         "native": _sample(Own(lambda dialect: Foreign(dialect, "zebra", {"type": "zebra"}))),
