@@ -123,6 +123,8 @@ EXTRA = _sample(Extra("another", {"oddity": 1}))
 """What a dialect does with its own is the subject of the law of identity."""
 SIGNATURE = _sample(Own(_signature))
 CACHE = _sample(CacheMark("short"), CacheMark("long"), when=lambda holder: holder.cache is None)
+INDEX = _sample(7)
+"""Of no part: such a stream is refused (`ir.stream.check`)."""
 CITATION = Citation("https://example.org/tides", "Tides", "the moon pulls", 0, 5)
 CITATIONS = (
     Citation(CITATION.url, CITATION.title),
@@ -435,12 +437,14 @@ SAMPLES: dict[type[msgspec.Struct], dict[str, Sample]] = {
         "service_tier": _sample("priority", "batch"),
         "extra": EXTRA,
     },
-    PartStart: {"part": _sample(Text("zebra"), of=(Text,))},
+    PartStart: {"index": INDEX, "part": _sample(Text("zebra"), of=(Text,))},
     Delta: {
+        "index": INDEX,
         "text": _sample("zebra", of=(Text, Reasoning)),
         "logprobs": _sample((LOGPROB,), of=(Text,)),
     },
     PartEnd: {
+        "index": INDEX,
         "signature": SIGNATURE,
         "citations": _sample((CITATION,), of=(Text,)),
         "extra": EXTRA,
