@@ -1,0 +1,161 @@
+"""One request in every form that shows it, to the byte: the files of tests/fixtures/exchange_record.
+
+`WIREGLOT_UPDATE=1 pytest tests/gateway/observe/test_record_goldens.py` writes them again; read the difference.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from tests.core.laws.test_pair_goldens import UPDATE
+from tests.gateway.kit import exchange, settings
+from tests.gateway.state.ledger_kit import PRICE, Target
+from tests.tiers import rows
+from wireglot.gateway.entry.callers import Caller
+from wireglot.gateway.observe.log import JsonLines, PrettyLines
+from wireglot.gateway.observe.metrics import Metrics, ModelNames
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.telemetry import OpenTelemetry
+from wireglot.gateway.settings import ClientKey
+from wireglot.gateway.state.ledger.usage_ledger import completed, intent
+from wireglot.gateway.trace.rows import ExchangeRows, redacted
+from wireglot.http.redaction import Redactor
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.outcome import Usage
+from wireglot_core.ir.purpose import RequestFacts
+
+FIXTURES: Final = Path(__file__).parents[2] / "fixtures" / "exchange_record"
+SECRET: Final = "Zq7rT0pL9vXw3KfJm2Hd8Bn5Cs1Gy6Ea"
+NOON: Final = 1_767_268_800.25
+LOSSES: Final = [
+    Loss("$.top_k", "sampling.top_k", "dropped", "no such field"),
+    Loss("$.messages[2]", "thinking.budget", "approximated", f"hush {SECRET}"),
+    Loss("$.top_k", "sampling.top_k", "dropped", "no such field"),
+    Loss("$.usage", "usage.detail", "dropped", document="response"),
+    Loss("$.tools[0]", "tool.native", "dropped", "no such tool"),
+]
+FULL: Final[dict[str, Any]] = {
+    "id": "req_1", "started": 100.0, "finished": 101.51237, "first_byte": 100.25014, "dialect": "anthropic",
+    "operation": "generate", "caller": "team-a", "model": f"claude-{SECRET}", "stream": True,
+    "session": "s" * 300, "path": "/v1/messages", "agent": "claude-cli/2.0.14 (external, cli) " + "a" * 300,
+    "facts": RequestFacts("subagent", "workflow", "Explore", "a2", "a1"), "within": "req_0",
+    "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    "provider": "kimi", "upstream_model": "kimi-\x1b[31mk3", "upstream_dialect": "openai-chat",
+    "upstream_url": "https://api.moonshot.ai/v1/chat/completions", "passthrough": True, "account": f"a {SECRET}",
+    "attempts": 3, "fallbacks": [f"other/{SECRET}"], "status": 200, "stop": "tool_calls",
+    "usage": Usage(input=10, cache_read=5, cache_write=3, cache_write_long=4, output=20, reasoning=7, tool_prompt=1),
+    "usage_source": "partial", "cost": 1234, "losses": LOSSES, "response_model": f"kimi-k3-{SECRET}",
+    "upstream_request_id": "up_1", "notes": [f"other/x: {SECRET}", "second"], "flaws": ["usage.total", "no_stop"],
+    "recorded": True, "booked": True,
+}  # fmt: skip
+FAILURE: Final[dict[str, Any]] = {
+    "status": 529, "outcome": "error", "error_kind": "overloaded", "error_code": f"c{SECRET}",
+    "error_message": f"try {SECRET} " + "later " * 120, "error_fix": f"look {SECRET}", "usage_source": "estimated",
+}  # fmt: skip
+CASES: Final[dict[str, dict[str, Any]]] = {
+    "minimal": {"id": "req_1", "started": 100.0, "finished": 100.0},
+    "good": {**FULL, "fallbacks": [], "notes": [], "attempts": 1, "asked_as": "req_a", "usage_source": "provider"},
+    "full": FULL,
+    "failed": {**FULL, **FAILURE, "cost": None},
+    "left": {**FULL, "outcome": "client_abort", "status": 499, "usage": None, "usage_source": "none", "stream": False},
+    "running": {"id": "req_1", "started": 100.0, "path": "/v1/messages", "model": "m\ud800", "waits": "queue", "waits_until": 130.0},
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _clocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setattr(time, "time", lambda: NOON)
+    monkeypatch.setattr(time, "monotonic", lambda: 105.0)
+
+
+@rows("name", list(CASES))
+def test_each_form_of_a_request_is_the_pinned_one(name: str) -> None:
+    written = {form: json.loads(msgspec.json.encode(shown)) for form, shown in forms(CASES[name]).items()}
+    path = FIXTURES / f"{name}.json"
+    text = json.dumps(written, indent=1, ensure_ascii=True) + "\n"
+    if UPDATE:
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text
+
+
+def forms(fields: dict[str, Any]) -> dict[str, Any]:
+    """What every sink makes of a record with these fields."""
+    redactor = Redactor([SECRET])
+    kept = ExchangeRows("w1")
+    record = Record(**{**fields, "finished": 0.0})
+    kept.begin(record)
+    if "finished" not in fields:
+        (row,) = kept.formatted(kept.snapshot())
+        return {"row": row, "shown row": redacted(row, redactor)}
+    spans, points = _telemetry(Record(**fields), redactor)
+    ledger = _ledger(Record(**fields))
+    metrics = Metrics((), str, "1")
+    metrics.count_in("USD")
+    record = Record(**fields)
+    metrics.finish(record)
+    kept.finish(record)
+    (row,) = kept.formatted(kept.snapshot())
+    return {
+        "log": JsonLines(redactor, lambda: NOON).request(record).decode(),
+        "terminal": PrettyLines(redactor, lambda: NOON).request(record).decode(),
+        "narrow": PrettyLines(redactor, lambda: NOON, columns=lambda: 60).request(record).decode(),
+        "row": row,
+        "shown row": redacted(row, redactor),
+        "metrics": sorted(each for each in metrics.render().decode().split("\n") if _is_series(each)),
+        "span": spans,
+        "points": points,
+        "intent": ledger[0],
+        "usage": ledger[1],
+    }
+
+
+def _is_series(line: str) -> bool:
+    return line[:1] not in ("", "#") and "_bucket{" not in line
+
+
+def _ledger(record: Record) -> tuple[Any, Any]:
+    caller = Caller("alice", ClientKey("alice", "0" * 64, group="g1"))
+    body = {"model": record.model, "stream": record.stream}
+    made = exchange(settings(), body, path="/v1/messages", caller=caller)
+    record.dialect = made.record.dialect  # what is booked came in by an endpoint of a dialect
+    made.record = record
+    target: Any = Target(type("Named", (), {"name": "mine"}), "t" * 300)
+    begun = intent(made, target, "w1")
+    ended = completed(
+        begun, record, price=PRICE, flags=("odd",), first_byte=record.first_byte, now=record.finished
+    )
+    return begun, ended
+
+
+def _telemetry(record: Record, redactor: Redactor) -> tuple[Any, Any]:
+    exporter, reader = InMemorySpanExporter(), InMemoryMetricReader()
+    traces = TracerProvider()
+    traces.add_span_processor(SimpleSpanProcessor(exporter))
+    telemetry = OpenTelemetry(traces, MeterProvider([reader]), ModelNames((), str), wall=lambda: 1 << 60)
+    telemetry.finish(record, redactor)
+    spans = [
+        [span.name, span.start_time, span.parent and span.parent.span_id, span.status.status_code.name,
+         dict(sorted((span.attributes or {}).items()))]
+        for span in exporter.get_finished_spans()
+    ]  # fmt: skip
+    data = reader.get_metrics_data()
+    points = [
+        [metric.name, dict(sorted((point.attributes or {}).items())), getattr(point, "sum", None)]
+        for resource in (data.resource_metrics if data is not None else ())
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+        for point in metric.data.data_points
+    ]
+    return spans, points
