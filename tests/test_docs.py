@@ -192,7 +192,7 @@ def test_the_metrics_of_the_page_are_those_of_a_running_gateway():
 
 def test_every_field_of_a_log_line_is_documented():
     full = Record(
-        "req_1", 1.0, "anthropic", operation="generate", caller="c", model="m", path="/p", agent="a",
+        "req_1", 1.0, dialect="anthropic", operation="generate", caller="c", model="m", path="/p", agent="a",
         provider="p", upstream_model="m", account="f", fallbacks=["a/b"], status=502, outcome="error", stop="end",
         error_kind="server", usage=Usage(input=1, cache_read=1), usage_source="partial", losses=[Loss(f"$.{name}", "sampling.seed", "dropped", "") for name in ascii_letters],
         upstream_request_id="u", notes=["n"], first_byte=2.0, finished=3.0,

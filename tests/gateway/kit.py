@@ -80,6 +80,6 @@ def exchange(
         id=id,
         now=1,
     )
-    record = Record(id, started, asked.dialect, operation=asked.operation, caller=caller.name)
+    record = Record(id, started, dialect=asked.dialect, operation=asked.operation, caller=caller.name)
     held = MemoryLease(ByteAccount(now.limits.buffered))
     return Exchange(job, record, reply if reply is not None else Nobody(), Redactor(), held=held)

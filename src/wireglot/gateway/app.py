@@ -499,7 +499,7 @@ def _record(head: Head, request_id: str, dialect_name: str) -> Record:
     return Record(
         request_id,
         time.monotonic(),
-        dialect_name,
+        dialect=dialect_name,
         path=head.path,
         agent=head.headers.get("user-agent", ""),
         traceparent=head.headers.get("traceparent", ""),

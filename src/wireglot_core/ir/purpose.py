@@ -22,7 +22,7 @@ that no one waits for compaction  the summary of a long conversation
 PURPOSES: Final[tuple[str, ...]] = tuple(purpose for purpose in get_args(Purpose) if purpose)
 
 # Characters of a purpose that a client names.
-_MAX_LENGTH: Final = 64
+MAX_WORD: Final = 64
 _UNSAFE: Final = re.compile(r"[^\x21-\x7e]+")
 
 
@@ -46,4 +46,4 @@ def client_word(text: str | None) -> str:
     """A header's value as a short printable word: other characters become "_"."""
     if not text:
         return ""
-    return _UNSAFE.sub("_", text[: 2 * _MAX_LENGTH].strip())[:_MAX_LENGTH]
+    return _UNSAFE.sub("_", text[: 2 * MAX_WORD].strip())[:MAX_WORD]

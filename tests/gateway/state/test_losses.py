@@ -185,7 +185,7 @@ def notes(level: str, event: str, **fields: Any) -> None: ...
 
 def record(id: str, *losses: Loss, caller: str = "alice") -> Record:
     return Record(
-        id, 0.0, "anthropic", caller=caller, losses=list(losses) or [Loss("$.a", "user", "dropped")]
+        id, 0.0, dialect="anthropic", caller=caller, losses=list(losses) or [Loss("$.a", "user", "dropped")]
     )
 
 

@@ -150,7 +150,7 @@ def test_bodies_are_held_up_to_a_bound_and_let_go_once_they_were_read() -> None:
     kept = ExchangeRows("w", most=3)
 
     def did(id: str, data: bytes) -> None:
-        record = Record(id, 0.0, "anthropic", path="/v1/messages", body=data)
+        record = Record(id, 0.0, dialect="anthropic", path="/v1/messages", body=data)
         kept.begin(record)
         record.finished = 1.0
         kept.finish(record)

@@ -34,7 +34,9 @@ def fill(made: Stage, count: int, caller: str = "") -> None:
     """Exchanges of long ago, as the gateway's list has them."""
     rows = made.gateway.process.gateway.traces.rows
     for number in range(count):
-        record = Record(f"req_fill{caller}{number:06d}", time.monotonic() - 5, "anthropic", "generate")
+        record = Record(
+            f"req_fill{caller}{number:06d}", time.monotonic() - 5, dialect="anthropic", operation="generate"
+        )
         record.path, record.status = "/v1/messages", 200 if number % 4 else 429
         record.facts = RequestFacts(agent="=1+1")
         record.caller, record.error_message = caller, "x" * 500 if caller else ""

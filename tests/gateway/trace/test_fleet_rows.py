@@ -59,7 +59,7 @@ class Process:
         self.seen = FleetRows(member, wall=lambda: self.now, fresh_seconds=0, pause_seconds=0)
 
     def began(self, id: str, **more: Any) -> Record:
-        record = Record(id, time.monotonic(), "anthropic", path="/v1/messages", **more)
+        record = Record(id, time.monotonic(), dialect="anthropic", path="/v1/messages", **more)
         record.caller = "ada"
         self.own.begin(record)
         return record

@@ -84,7 +84,9 @@ class Process:
         self.heard = heard
 
     def did(self, id: str, key: str = "ada", *, over: bool = True, recorded: bool = False) -> Record:
-        record = Record(id, time.monotonic(), "anthropic", "generate", path="/v1/messages", status=200)
+        record = Record(
+            id, time.monotonic(), dialect="anthropic", operation="generate", path="/v1/messages", status=200
+        )
         record.caller, record.recorded, record.booked = key, recorded, True
         self.traces.rows.begin(record)
         if over:

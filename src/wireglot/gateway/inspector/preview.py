@@ -167,7 +167,7 @@ async def _exchange(incoming: Incoming, body: bytes, redactor: Redactor) -> Exch
     job = read(incoming, body, id=id, now=int(now))
     head = incoming.head
     record = Record(
-        id, time.monotonic(), job.dialect, path=head.path, agent=head.headers.get("user-agent", "")
+        id, time.monotonic(), dialect=job.dialect, path=head.path, agent=head.headers.get("user-agent", "")
     )
     record.operation, record.caller = incoming.asked.operation, incoming.caller.name
     lease = MemoryLease(ByteAccount(_MAX_BYTES))

@@ -25,7 +25,8 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.forms import values
+from wireglot.gateway.observe.record import MARKS, MODEL_MAX, NAME_MAX, TEXT_MAX, Record
 from wireglot.http.redaction import Redactor
 from wireglot_core.ir.errors import legible
 from wireglot_core.ir.loss import Loss, sum_of, worst_first
@@ -42,16 +43,6 @@ class Note(Protocol):
     def __call__(self, level: Level, event: str, **fields: Any) -> None: ...
 
 
-# Characters of a model's name in a log line.
-MODEL_MAX: Final = 128
-# Characters of a path in a log line.
-PATH_MAX: Final = 512
-# Characters of a client's name in a log line.
-AGENT_MAX: Final = 256
-# Characters of a text in a log line.
-TEXT_MAX: Final = 512
-# Characters of another name in a log line.
-_NAME_MAX: Final = 256
 # Items of a list or table in a log line.
 _ITEMS_MAX: Final = 64
 MAX_LOSSES: Final = 24
@@ -107,7 +98,7 @@ class Cleaner:
         self._redactor = redactor
         self._known: dict[str, str] = {}
 
-    def name(self, text: str, limit: int = _NAME_MAX) -> str:
+    def name(self, text: str, limit: int = NAME_MAX) -> str:
         clean = self._known.get(text)
         if clean is None:
             clean = self.text(text, limit)
@@ -139,6 +130,21 @@ class Cleaner:
                 return self.text(str(value))
 
 
+_COMPUTED: Final = (
+    "id", "route", "tokens", "tokens_source", "ms", "first_byte_ms",
+    "losses", "loss_details", "losses_unreported", "losses_untold", "error",
+)  # fmt: skip
+"""The fields of a line that are computed here; the others are copied from the record."""
+_COPIED: Final = MARKS.copied("log", _COMPUTED)
+_EACH: Final = tuple(source for source in _COPIED if source.part == "each")
+_EACH_NAMES: Final = tuple(source.name for source in _EACH)
+_each_of: Final = values(_EACH)
+_COMMON: Final = tuple(source for source in MARKS.sources("log") if not source.part and source.name != "id")
+_common_of: Final = values(_COMMON)
+_PROBLEMS: Final = tuple(source for source in _COPIED if source.part == "problem")
+_problems_of: Final = values(_PROBLEMS)
+
+
 class JsonLines:
     def __init__(self, redactor: Redactor, clock: Callable[[], float] = time.time) -> None:
         self._clean = Cleaner(redactor)
@@ -146,7 +152,7 @@ class JsonLines:
         self._clock = clock
         self._second = -1
         self._prefix = ""
-        self._commons: dict[tuple[str | int, ...], tuple[bytes, bytes]] = {}
+        self._commons: dict[tuple[Any, ...], tuple[bytes, bytes]] = {}
         self._reported_losses: dict[tuple[Loss, ...], dict[str, Any]] = {}
         """Cached, since a client has the same losses with every request: their fields in the line."""
 
@@ -164,29 +170,16 @@ class JsonLines:
         line["ms"] = int(max(0.0, record.finished - started) * 10_000 + 0.5) / 10
         if record.first_byte is not None:
             line["first_byte_ms"] = int(max(0.0, record.first_byte - started) * 10_000 + 0.5) / 10
-        line["attempts"] = record.attempts
-        if record.flaws:
-            line["flaws"] = record.flaws
+        for name, value in zip(_EACH_NAMES, _each_of(record), strict=True):
+            if value or value == 0:
+                line[name] = value
         if record.losses:
             line.update(self._reported(tuple(record.grouped_losses())))
         # All foreign text of such a request has been cleaned, once for many requests.
         good = record.outcome == "ok" and record.status < 400 and not record.notes and not record.fallbacks
         if not good:
-            self._tell_more(record, line)
-        alike = (
-            record.caller,
-            record.dialect,
-            record.operation,
-            record.model,
-            record.provider,
-            record.upstream_model,
-            record.stream,
-            record.status,
-            record.outcome,
-            record.stop,
-            record.facts.purpose,
-            record.facts.agent,
-        )
+            self._add_problems(record, line)
+        alike = _common_of(record)
         level, common = self._commons.get(alike) or self._common(record, alike)
         written = b'{"ts":"%b","level":"%b","event":"request","id":%b,%b,%b' % (
             self._time().encode(),
@@ -197,25 +190,16 @@ class JsonLines:
         )
         return (written if good else self._values(written)) + b"\n"
 
-    def _common(self, record: Record, alike: tuple[str | int, ...]) -> tuple[bytes, bytes]:
+    def _common(self, record: Record, alike: tuple[Any, ...]) -> tuple[bytes, bytes]:
         """The level, and the fields that all requests with these values have in common."""
         name = self._clean.name
-        common: dict[str, Any] = {"key": name(record.caller)} if record.caller else {}
-        common["dialect"] = record.dialect
-        if record.operation:
-            common["operation"] = record.operation
-        if record.facts.purpose:
-            common["purpose"] = record.facts.purpose
-        if record.facts.agent:
-            common["agent_name"] = name(record.facts.agent)
-        common["model"] = name(record.model, MODEL_MAX)
-        if record.provider:
-            common["route"] = name(f"{record.provider}/{record.upstream_model}")
-        common["stream"] = record.stream
-        common["status"] = record.status
-        common["outcome"] = record.outcome
-        if record.stop:
-            common["stop"] = name(record.stop)
+        common: dict[str, Any] = {}
+        for source, value in zip(_COMMON, alike, strict=True):
+            if source.name == "route":  # made from two values
+                if record.provider:
+                    common["route"] = name(record.route)
+            elif value != "" or source.always:
+                common[source.name] = name(value, source.letters) if source.letters else value
         written = level_of(record).encode(), _encode(common)[1:-1]
         if sum(len(text) for text in alike if type(text) is str) <= _COMMON_LETTERS:
             if len(self._commons) >= _MAX_COMMON:
@@ -231,7 +215,7 @@ class JsonLines:
         name = self._clean.name
         worst = worst_first(losses)
         details = [
-            {**loss.as_dict(), "path": name(loss.path, PATH_MAX), "detail": name(loss.detail)}
+            {**loss.as_dict(), "path": name(loss.path, TEXT_MAX), "detail": name(loss.detail)}
             for loss in worst[:MAX_LOSSES]
         ]
         reported = {
@@ -247,20 +231,13 @@ class JsonLines:
             self._reported_losses[losses] = reported
         return reported
 
-    def _tell_more(self, record: Record, line: dict[str, Any]) -> None:
+    def _add_problems(self, record: Record, line: dict[str, Any]) -> None:
         clean = self._clean.text
-        if record.fallbacks:
-            line["fallbacks"] = [clean(target, _NAME_MAX) for target in record.fallbacks[:_ITEMS_MAX]]
-        if record.notes:
-            line["notes"] = [clean(note) for note in record.notes[:_ITEMS_MAX]]
-        for field, text, limit in (
-            ("path", record.path, PATH_MAX),
-            ("agent", record.agent, AGENT_MAX),
-            ("account", record.account, _NAME_MAX),
-            ("upstream_id", record.upstream_request_id, _NAME_MAX),
-        ):
-            if text:
-                line[field] = clean(text, limit)
+        for source, value in zip(_PROBLEMS, _problems_of(record), strict=True):
+            if type(value) is list and value:
+                line[source.name] = [clean(text, source.letters) for text in value[:_ITEMS_MAX]]
+            elif value:
+                line[source.name] = clean(value, source.letters)
         if record.error_kind or record.error_message:
             line["error"] = {
                 "kind": record.error_kind,
@@ -308,7 +285,7 @@ class PrettyLines:
     def request(self, record: Record) -> bytes:
         clean = self._clean.name
         asked, route = clean(record.model, MODEL_MAX), clean(record.route)
-        what = (f"{asked} -> {route}" if route else asked) or self._clean.text(record.path, PATH_MAX)
+        what = (f"{asked} -> {route}" if route else asked) or self._clean.text(record.path, TEXT_MAX)
         if (columns := self._columns()) < _WIDE_COLUMNS:
             return self._narrow(record, what, columns)
         parts = [
@@ -345,9 +322,9 @@ class PrettyLines:
     def _remarks(self, record: Record) -> list[str]:
         clean, remarks = self._clean.text, []
         if record.caller:
-            remarks.append(self._paint("dim", f"key {clean(record.caller, _NAME_MAX)}"))
+            remarks.append(self._paint("dim", f"key {clean(record.caller, NAME_MAX)}"))
         if record.stop:
-            remarks.append(clean(record.stop, _NAME_MAX))
+            remarks.append(clean(record.stop, NAME_MAX))
         return remarks + [self._paint(colour, text) for text, colour in self._what_happened(record)]
 
     def _what_happened(self, record: Record) -> list[tuple[str, str]]:
@@ -356,7 +333,7 @@ class PrettyLines:
         if record.attempts > 1:
             remarks.append((f"attempts {record.attempts}", ""))
         if record.fallbacks:
-            remarks.append(("after " + ", ".join(clean(one, _NAME_MAX) for one in record.fallbacks), ""))
+            remarks.append(("after " + ", ".join(clean(one, NAME_MAX) for one in record.fallbacks), ""))
         if record.losses:
             remarks.append(("losses " + ", ".join(features_of(record)), "warn"))
         if record.flaws:

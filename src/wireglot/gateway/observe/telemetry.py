@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 
 from wireglot import __version__
 from wireglot.gateway.config.problems import ConfigError, ConfigProblem
-from wireglot.gateway.observe.log import MODEL_MAX, Cleaner, features_of
+from wireglot.gateway.observe.log import Cleaner, features_of
 from wireglot.gateway.observe.metrics import ModelNames
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import MODEL_MAX, Record
 from wireglot.http.redaction import Redactor
 from wireglot_core.dialects.registry import surface
 from wireglot_core.extras import install_hint

@@ -10,12 +10,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress, islice
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 import msgspec
 
 from wireglot.gateway.observe.client_names import client_name
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import MARKS, Record
 from wireglot.gateway.trace.conversations import history_of, read_request
 from wireglot.http.redaction import Redactor
 from wireglot_core.ir.errors import legible
@@ -34,9 +35,6 @@ _UNLISTED_OPERATIONS: Final = frozenset(
     {"inspector", "admin", "health", "ready", "login", "metrics", "stub", "telemetry"}
 )
 _UNLISTED_PATHS: Final = ("/inspector", "/metrics", "/health", "/readyz", "/v1/admin/")
-_NAME_LETTERS: Final = 128
-_TEXT_LETTERS: Final = 256
-_ERROR_LETTERS: Final = 500
 # Names of losses in one row of the list of exchanges.
 _MAX_FEATURES: Final = 24
 _GRADES: Final = ("serious", "degraded", "harmless")
@@ -45,19 +43,42 @@ _MAX_BODY_BYTES: Final = 2 * 1024 * 1024
 _MAX_BODIES_BYTES: Final = 8 * 1024 * 1024
 """Bytes of requests that name no session: kept until a page needs to know which of them are turns of one
 conversation."""
-_FREE_TEXTS: Final = (
-    "agent", "path", "session", "asked", "model", "stop", "error",
-    "purpose_word", "agent_name", "agent_id", "parent_agent_id", "title",
-)  # fmt: skip
-"""For rows written by others."""
 _IS_INPUT: Final = [kind.side == "input" for kind in KINDS.values()]
 _CACHE_READ, _CACHE_WRITE, _REASONING = map(list(KINDS).index, ("cache_read", "cache_write", "reasoning"))
 
+_COMPUTED: Final = (
+    "at", "state", "client", "belongs_to", "first_ms", "total_ms", "waits_for", "waits_until", "tokens",
+    "losses", "features",
+)  # fmt: skip
+"""The fields of a row that are computed here; the others are copied from the record."""
+OTHER_FIELDS: Final = ("worker", "title", "history")
+"""Those that no record has: the process, and what is read from bodies later."""
+_COPIED: Final = MARKS.copied("row", _COMPUTED)
+_PATHS: Final = tuple(dict.fromkeys(source.path for source in MARKS.sources("row")))
+
 Facts = tuple[Any, ...]
-"""The facts kept of an exchange: a tuple of plain values is small, and not tracked by the garbage
-collector."""
-AT, CALLER, ID = 0, 1, 2
+"""The facts kept of an exchange, the values of `_PATHS` and when it began: a tuple of plain values is small,
+and not tracked by the garbage collector."""
+AT, CALLER, ID = len(_PATHS), _PATHS.index("caller"), _PATHS.index("id")
 """Indexes of some of the facts."""
+_USAGE, _LOSSES = _PATHS.index("usage"), _PATHS.index("losses")
+_CUT: Final = tuple((_PATHS.index(source.path), source.letters) for source in _COPIED if source.letters)
+_facts_of: Final[Callable[[Record], Facts]] = attrgetter(*_PATHS)
+_copied: Final[Callable[[Facts], Facts]] = itemgetter(*[_PATHS.index(source.path) for source in _COPIED])
+_COPIED_NAMES: Final = tuple(source.name for source in _COPIED)
+_foreign_texts: Final[Callable[[Facts], tuple[str, ...]]] = itemgetter(*[place for place, _ in _CUT])
+_FREE_TEXTS: Final = (*[source.name for source in _COPIED if source.letters], "title")
+"""For rows written by others."""
+_needed: Final[Callable[[Facts], Facts]] = itemgetter(
+    *map(
+        _PATHS.index,
+        (
+            "started", "finished", "first_byte", "outcome", "status", "agent", "asked_as", "within", "usage",
+            "usage_source", "losses", "waits", "waits_until",
+        ),
+    )
+)  # fmt: skip
+"""What the computed fields are made from."""
 
 
 class Listener:
@@ -282,95 +303,45 @@ def wiped(row: Row) -> Row:
 
 
 def facts_of(record: Record) -> Facts:
-    """All values of a row, as far as they are known, in the order in which `row_of` reads them. Texts are cut
-    to length, but otherwise as the client or the provider wrote them: see `reported`."""
-    started = record.started
-    return (
-        round(time.time() - (time.monotonic() - started), 3),
-        record.caller,
-        record.id,
-        started,
-        record.finished,
-        record.first_byte,
-        record.dialect,
-        record.operation,
-        record.path[:_TEXT_LETTERS],
-        record.model[:_NAME_LETTERS],
-        record.provider,
-        record.upstream_model[:_NAME_LETTERS],
-        record.upstream_dialect,
-        record.status,
-        record.outcome,
-        record.stop[:_TEXT_LETTERS],
-        record.attempts,
-        record.agent[:_TEXT_LETTERS],
-        record.facts,
-        record.session[:_TEXT_LETTERS],
-        record.asked_as or record.within,
-        record.stream,
-        record.passthrough,
-        record.error_message[:_ERROR_LETTERS],
-        record.token_kinds or record.kinds() if record.usage is not None else None,
-        record.usage_source,
-        record.cost,
-        _counted(record.grouped_losses()) if record.losses else None,
-        record.recorded,
-        record.booked,
-        record.waits,
-        record.waits_until,
-    )
+    """All values of a row, as far as they are known. Texts are cut to length, but otherwise as the client or
+    the provider wrote them: see `redacted`."""
+    facts = [*_facts_of(record), round(time.time() - (time.monotonic() - record.started), 3)]
+    for place, letters in _CUT:
+        facts[place] = facts[place][:letters]
+    if record.usage is not None:
+        facts[_USAGE] = record.token_kinds or record.kinds()
+    facts[_LOSSES] = _counted(record.grouped_losses()) if record.losses else None
+    return tuple(facts)
 
 
 def row_of(facts: Facts, worker: str) -> Row:
     """Without lone surrogates, which a client may send and which cannot be encoded."""
     (
-        at, caller, id, started, finished, first_byte, dialect, operation, path, asked, provider, model,
-        upstream_dialect, status, outcome, stop, attempts, agent, about, session, belongs_to,
-        stream, passthrough, error, tokens, source, cost, losses, recorded, booked, waits, until,
-    ) = facts  # fmt: skip
-    grades, features = losses or ((), ())
-    fields: dict[str, Any] = {
-        "id": id,
-        "at": at,
-        "worker": worker,
-        "state": _state(outcome, status) if finished else "running",
-        "dialect": dialect,
-        "operation": operation,
-        "path": path,
-        "key": caller,
-        "client": client_name(agent) if agent else "",
-        "agent": agent,
-        "purpose": about.purpose,
-        "purpose_word": about.word,
-        "agent_name": about.agent,
-        "agent_id": about.agent_id,
-        "parent_agent_id": about.parent_id,
-        "session": session,
-        "belongs_to": belongs_to,
-        "asked": asked,
-        "provider": provider,
-        "model": model,
-        "upstream_dialect": upstream_dialect,
-        "stream": stream,
-        "passthrough": passthrough,
-        "status": status,
-        "stop": stop,
-        "error": error,
-        "attempts": attempts,
-        "tokens": _tokens(tokens, source) if tokens is not None else None,
-        "cost": cost,
-        "first_ms": round((first_byte - started) * 1000, 2) if first_byte is not None else None,
-        "total_ms": round((finished - started) * 1000, 2) if finished else None,
-        "losses": LossCounts(*grades) if grades else None,
-        "features": list(features),
-        "recorded": recorded,
-        "booked": booked,
-    }
-    if waits and not finished:
+        started, finished, first_byte, outcome, status, agent, asked_as, within, tokens, source, losses,
+        waits, until,
+    ) = _needed(facts)  # fmt: skip
+    at = facts[AT]
+    fields: dict[str, Any] = dict(zip(_COPIED_NAMES, _copied(facts), strict=True))
+    fields["at"] = at
+    fields["worker"] = worker
+    if finished:
+        fields["state"] = _state(outcome, status)
+        fields["total_ms"] = round((finished - started) * 1000, 2)
+    elif waits:
         fields["waits_for"] = waits
         fields["waits_until"] = round(at + until - started, 3) if until else None
+    if first_byte is not None:
+        fields["first_ms"] = round((first_byte - started) * 1000, 2)
+    if agent:
+        fields["client"] = client_name(agent)
+    fields["belongs_to"] = asked_as or within
+    if tokens is not None:
+        fields["tokens"] = _tokens(tokens, source)
+    if losses:
+        grades, features = losses
+        fields["losses"], fields["features"] = LossCounts(*grades), list(features)
     row = Row(**fields)
-    return row if "".join((path, agent, session, asked, model, stop, error)).isascii() else repaired(row)
+    return row if "".join(_foreign_texts(facts)).isascii() else repaired(row)
 
 
 def _state(outcome: str, status: int) -> State:

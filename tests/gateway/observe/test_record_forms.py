@@ -1,6 +1,7 @@
-"""One request in every form that shows it, to the byte: the files of tests/fixtures/exchange_record.
+"""One request in every form that shows it: as the record declares it, and to the byte as in the files of
+tests/fixtures/exchange_record.
 
-`WIREGLOT_UPDATE=1 pytest tests/gateway/observe/test_record_goldens.py` writes them again; read the difference.
+`WIREGLOT_UPDATE=1 pytest tests/gateway/observe/test_record_forms.py` writes them again; read the difference.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import pytest
@@ -23,17 +24,19 @@ from tests.gateway.kit import exchange, settings
 from tests.gateway.state.ledger_kit import PRICE, Target
 from tests.tiers import rows
 from wireglot.gateway.entry.callers import Caller
+from wireglot.gateway.observe.forms import FORMS, As, Form, Marks, Shown
 from wireglot.gateway.observe.log import JsonLines, PrettyLines
 from wireglot.gateway.observe.metrics import Metrics, ModelNames
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import MARKS, Record
 from wireglot.gateway.observe.telemetry import OpenTelemetry
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.state.ledger.usage_ledger import completed, intent
-from wireglot.gateway.trace.rows import ExchangeRows, redacted
+from wireglot.gateway.trace.rows import OTHER_FIELDS, ExchangeRows, redacted
 from wireglot.http.redaction import Redactor
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Usage
 from wireglot_core.ir.purpose import RequestFacts
+from wireglot_core.traces.trace import Row
 
 FIXTURES: Final = Path(__file__).parents[2] / "fixtures" / "exchange_record"
 SECRET: Final = "Zq7rT0pL9vXw3KfJm2Hd8Bn5Cs1Gy6Ea"
@@ -69,6 +72,7 @@ CASES: Final[dict[str, dict[str, Any]]] = {
     "full": FULL,
     "failed": {**FULL, **FAILURE, "cost": None},
     "left": {**FULL, "outcome": "client_abort", "status": 499, "usage": None, "usage_source": "none", "stream": False},
+    "lossy": {"id": "req_1", "started": 100.0, "finished": 101.0, "losses": [Loss(f"$.{n}", "user", "dropped") for n in range(30)]},
     "running": {"id": "req_1", "started": 100.0, "path": "/v1/messages", "model": "m\ud800", "waits": "queue", "waits_until": 130.0},
 }  # fmt: skip
 
@@ -88,6 +92,50 @@ def test_each_form_of_a_request_is_the_pinned_one(name: str) -> None:
     if UPDATE:
         path.write_text(text, encoding="utf-8")
     assert path.read_text(encoding="utf-8") == text
+
+
+def test_every_field_of_a_record_is_shown_or_says_why_it_is_not() -> None:
+    shown = {field: any(map(marks.names, FORMS)) for field, marks in MARKS.fields.items()}
+    assert [field for field, marks in MARKS.fields.items() if shown[field] == bool(marks.no_form)] == []
+
+
+def test_a_row_of_the_list_has_the_fields_that_the_record_declares_and_those_known_elsewhere() -> None:
+    assert sorted({*names("row"), *OTHER_FIELDS}) == sorted(Row.__struct_fields__)
+    assert not set(OTHER_FIELDS) & names("row")
+
+
+def test_every_declared_name_is_in_its_form_and_no_other_name() -> None:
+    """Of requests that together have a value in every field."""
+    made = [forms(fields) for fields in CASES.values()]
+    finished = [each for each in made if "log" in each]
+    logged = {name for each in finished for name in json.loads(each["log"])}
+    listed = {name for each in made for name in msgspec.to_builtins(each["row"])}
+    assert logged - {"ts", "level", "event"} == names("log")
+    assert listed - set(OTHER_FIELDS) == names("row")
+
+
+def names(form: Form) -> set[str]:
+    return {source.name for source in MARKS.sources(form)}
+
+
+class Small(msgspec.Struct):
+    one: Annotated[str, Shown(row="same")] = ""
+    two: Annotated[str, Shown(row=("same", As("other", 3)))] = ""
+    three: str = ""
+
+
+def test_a_name_of_two_fields_has_to_be_computed() -> None:
+    marks = Marks(Small)
+    with pytest.raises(AssertionError, match="same"):
+        marks.copied("row", ())
+    assert [(source.name, source.path, source.letters) for source in marks.copied("row", {"same"})] == [
+        ("other", "two", 3)
+    ]
+
+
+def test_a_computed_name_has_to_be_declared() -> None:
+    with pytest.raises(AssertionError, match="region"):
+        Marks(Small).copied("row", {"same", "region"})
 
 
 def forms(fields: dict[str, Any]) -> dict[str, Any]:
