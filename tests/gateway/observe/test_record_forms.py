@@ -30,9 +30,10 @@ from wireglot.gateway.observe.metrics import Metrics, ModelNames
 from wireglot.gateway.observe.record import MARKS, Record
 from wireglot.gateway.observe.telemetry import OpenTelemetry
 from wireglot.gateway.settings import ClientKey
-from wireglot.gateway.state.ledger.usage_ledger import completed, intent
+from wireglot.gateway.state.ledger.usage_ledger import OTHER_COLUMNS, completed, intent
 from wireglot.gateway.trace.rows import OTHER_FIELDS, ExchangeRows, redacted
 from wireglot.http.redaction import Redactor
+from wireglot.stores.records import UsageRow
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Usage
 from wireglot_core.ir.purpose import RequestFacts
@@ -104,12 +105,21 @@ def test_a_row_of_the_list_has_the_fields_that_the_record_declares_and_those_kno
     assert not set(OTHER_FIELDS) & names("row")
 
 
+def test_a_row_of_the_ledger_has_the_columns_that_the_record_declares_and_those_known_elsewhere() -> None:
+    assert sorted({*names("ledger"), *OTHER_COLUMNS}) == sorted(UsageRow.__struct_fields__)
+    assert not set(OTHER_COLUMNS) & names("ledger")
+
+
 def test_every_declared_name_is_in_its_form_and_no_other_name() -> None:
     """Of requests that together have a value in every field."""
     made = [forms(fields) for fields in CASES.values()]
     finished = [each for each in made if "log" in each]
     logged = {name for each in finished for name in json.loads(each["log"])}
     listed = {name for each in made for name in msgspec.to_builtins(each["row"])}
+    booked = {
+        name for each in finished for form in ("intent", "usage") for name in msgspec.to_builtins(each[form])
+    }
+    assert booked - set(OTHER_COLUMNS) == names("ledger")
     assert logged - {"ts", "level", "event"} == names("log")
     assert listed - set(OTHER_FIELDS) == names("row")
 

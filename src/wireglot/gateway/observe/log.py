@@ -25,7 +25,7 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from wireglot.gateway.observe.forms import values
+from wireglot.gateway.observe.forms import dict_of, tuple_of
 from wireglot.gateway.observe.record import MARKS, MODEL_MAX, NAME_MAX, TEXT_MAX, Record
 from wireglot.http.redaction import Redactor
 from wireglot_core.ir.errors import legible
@@ -136,13 +136,11 @@ _COMPUTED: Final = (
 )  # fmt: skip
 """The fields of a line that are computed here; the others are copied from the record."""
 _COPIED: Final = MARKS.copied("log", _COMPUTED)
-_EACH: Final = tuple(source for source in _COPIED if source.part == "each")
-_EACH_NAMES: Final = tuple(source.name for source in _EACH)
-_each_of: Final = values(_EACH)
+_each_of: Final = dict_of([source for source in _COPIED if source.part == "each"], sparse=True)
 _COMMON: Final = tuple(source for source in MARKS.sources("log") if not source.part and source.name != "id")
-_common_of: Final = values(_COMMON)
+_common_of: Final = tuple_of(_COMMON)
 _PROBLEMS: Final = tuple(source for source in _COPIED if source.part == "problem")
-_problems_of: Final = values(_PROBLEMS)
+_problems_of: Final = tuple_of(_PROBLEMS)
 
 
 class JsonLines:
@@ -170,9 +168,7 @@ class JsonLines:
         line["ms"] = int(max(0.0, record.finished - started) * 10_000 + 0.5) / 10
         if record.first_byte is not None:
             line["first_byte_ms"] = int(max(0.0, record.first_byte - started) * 10_000 + 0.5) / 10
-        for name, value in zip(_EACH_NAMES, _each_of(record), strict=True):
-            if value or value == 0:
-                line[name] = value
+        line |= _each_of(record)
         if record.losses:
             line.update(self._reported(tuple(record.grouped_losses())))
         # All foreign text of such a request has been cleaned, once for many requests.

@@ -105,7 +105,7 @@ class Record(msgspec.Struct):
     """As the client named it."""
     session: Annotated[
         str,
-        Shown(ledger=(As("session", NAME_MAX), As("session", part="end")), row=As("session", ROW_TEXT_MAX)),
+        Shown(ledger=As("session", NAME_MAX), row=As("session", ROW_TEXT_MAX)),
     ] = ""
     """From the client's own header, or the conversation it named."""
     asked_as: Annotated[str, Shown(row="belongs_to")] = ""
@@ -228,7 +228,7 @@ class Record(msgspec.Struct):
         Shown(
             ledger=As("attempts", part="end"),
             row="attempts",
-            log=As("attempts", part="each"),
+            log=As("attempts", part="each", always=True),
             metrics="wireglot_retries_total",
             span="wireglot.attempts",
         ),

@@ -10,12 +10,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress, islice
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
 
 from wireglot.gateway.observe.client_names import client_name
+from wireglot.gateway.observe.forms import tuple_of
 from wireglot.gateway.observe.record import MARKS, Record
 from wireglot.gateway.trace.conversations import history_of, read_request
 from wireglot.http.redaction import Redactor
@@ -54,19 +55,22 @@ _COMPUTED: Final = (
 OTHER_FIELDS: Final = ("worker", "title", "history")
 """Those that no record has: the process, and what is read from bodies later."""
 _COPIED: Final = MARKS.copied("row", _COMPUTED)
-_PATHS: Final = tuple(dict.fromkeys(source.path for source in MARKS.sources("row")))
+_KEPT: Final = {source.path: source for source in (*MARKS.sources("row"), *_COPIED)}
+_KEPT_OTHERWISE: Final = ("usage", "losses")
+"""As the tokens of each kind, and as the counts and features of the losses."""
+_kept_of: Final = tuple_of([_KEPT[path] for path in _KEPT if path not in _KEPT_OTHERWISE], cut=True)
+_PATHS: Final = (*[path for path in _KEPT if path not in _KEPT_OTHERWISE], *_KEPT_OTHERWISE)
 
 Facts = tuple[Any, ...]
-"""The facts kept of an exchange, the values of `_PATHS` and when it began: a tuple of plain values is small,
-and not tracked by the garbage collector."""
+"""The facts kept of an exchange, those of `_PATHS` and when it began: a tuple of plain values is small, and
+not tracked by the garbage collector."""
 AT, CALLER, ID = len(_PATHS), _PATHS.index("caller"), _PATHS.index("id")
 """Indexes of some of the facts."""
-_USAGE, _LOSSES = _PATHS.index("usage"), _PATHS.index("losses")
-_CUT: Final = tuple((_PATHS.index(source.path), source.letters) for source in _COPIED if source.letters)
-_facts_of: Final[Callable[[Record], Facts]] = attrgetter(*_PATHS)
 _copied: Final[Callable[[Facts], Facts]] = itemgetter(*[_PATHS.index(source.path) for source in _COPIED])
 _COPIED_NAMES: Final = tuple(source.name for source in _COPIED)
-_foreign_texts: Final[Callable[[Facts], tuple[str, ...]]] = itemgetter(*[place for place, _ in _CUT])
+_foreign_texts: Final[Callable[[Facts], tuple[str, ...]]] = itemgetter(
+    *[_PATHS.index(source.path) for source in _COPIED if source.letters]
+)
 _FREE_TEXTS: Final = (*[source.name for source in _COPIED if source.letters], "title")
 """For rows written by others."""
 _needed: Final[Callable[[Facts], Facts]] = itemgetter(
@@ -305,13 +309,12 @@ def wiped(row: Row) -> Row:
 def facts_of(record: Record) -> Facts:
     """All values of a row, as far as they are known. Texts are cut to length, but otherwise as the client or
     the provider wrote them: see `redacted`."""
-    facts = [*_facts_of(record), round(time.time() - (time.monotonic() - record.started), 3)]
-    for place, letters in _CUT:
-        facts[place] = facts[place][:letters]
-    if record.usage is not None:
-        facts[_USAGE] = record.token_kinds or record.kinds()
-    facts[_LOSSES] = _counted(record.grouped_losses()) if record.losses else None
-    return tuple(facts)
+    return (
+        *_kept_of(record),
+        record.token_kinds or record.kinds() if record.usage is not None else None,
+        _counted(record.grouped_losses()) if record.losses else None,
+        round(time.time() - (time.monotonic() - record.started), 3),
+    )
 
 
 def row_of(facts: Facts, worker: str) -> Row:

@@ -16,8 +16,9 @@ import msgspec
 from wireglot.gateway.config.prices import known_price
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.client_names import client_name
+from wireglot.gateway.observe.forms import dict_of
 from wireglot.gateway.observe.metrics import Metrics
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import MARKS, NAME_MAX, Record
 from wireglot.gateway.request.ending import Account
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
@@ -30,7 +31,7 @@ from wireglot.stores.journal.sync import Wait
 from wireglot.stores.records import UsageRow
 from wireglot_core.dialects.registry import UnknownDialect, surface
 from wireglot_core.ir.outcome import Usage
-from wireglot_core.ir.usage import with_counts
+from wireglot_core.ir.usage import COUNTS, counts_of
 from wireglot_core.providers.prices import Price, cost
 
 FOLDER: Final = "journal"
@@ -42,11 +43,8 @@ _HOUR_MS: Final = 3_600_000
 _REPORTED_SECONDS: Final = 3600.0
 """Between two notes about the same inconsistency of the same provider."""
 
-_NAME_LETTERS: Final = 256
-"""Names come from clients: the ledger keeps only as much as a person could read."""
 _MAX_TOKENS: Final = 10**12
 """Tokens of one request in the usage ledger. No request has more; larger numbers are cut off."""
-_NOTHING: Final = Usage()
 
 
 class UsageLedger:
@@ -309,28 +307,32 @@ class _DurableFirst(_OpenAccount, eq=False, kw_only=True):
 
 # A request as a row: its intent at first, its result at the end.
 
+_COMPUTED: Final = frozenset(
+    {
+        "started", "provider", "upstream_model", "upstream_dialect", "client", "finished", "status",
+        "first_byte", "cost", "losses", "flags", *COUNTS,
+    }
+)  # fmt: skip
+"""The columns that are computed here; the others are copied from the record."""
+OTHER_COLUMNS: Final = ("instance", "caller_group")
+"""Those that no record has: the process, and the group of the caller's key."""
+_COPIED: Final = MARKS.copied("ledger", _COMPUTED)
+_intent_of: Final = dict_of([source for source in _COPIED if source.part != "end"], cut=True)
+_end_of: Final = dict_of([source for source in _COPIED if source.part == "end"], cut=True)
+
 
 def intent(exchange: Exchange, target: Target, instance: str) -> UsageRow:
-    record, job = exchange.record, exchange.job
+    record, key = exchange.record, exchange.job.caller.key
     ago = time.monotonic() - record.started
-    return UsageRow(
-        record.id,
-        record.caller,
-        int((time.time() - ago) * 1000),
-        instance,
-        operation=record.operation,
-        dialect=job.surface.name,
-        session=record.session[:_NAME_LETTERS],
-        model=job.model[:_NAME_LETTERS],
-        provider=target.provider.name,
-        upstream_model=target.model[:_NAME_LETTERS],
-        upstream_dialect=target.dialect,
-        stream=job.stream,
-        purpose=record.facts.purpose,
-        agent=record.facts.agent,
-        caller_group=job.caller.key.group if job.caller.key is not None else "",
-        client=client_name(record.agent),
-    )
+    columns = _intent_of(record)
+    columns["started"] = int((time.time() - ago) * 1000)
+    columns["instance"] = instance
+    columns["provider"] = target.provider.name
+    columns["upstream_model"] = target.model[:NAME_MAX]
+    columns["upstream_dialect"] = target.dialect
+    columns["caller_group"] = key.group if key is not None else ""
+    columns["client"] = client_name(record.agent)
+    return UsageRow(**columns)
 
 
 def completed(
@@ -344,33 +346,28 @@ def completed(
 ) -> UsageRow:
     """`now` is monotonic, like the record's times: setting the clock meanwhile cannot make a duration
     negative."""
-    usage = record.usage or _NOTHING
-    if usage.total > _MAX_TOKENS:
-        usage = _bounded(usage)
+    columns = _end_of(record)
+    # May have become the conversation's.
+    columns["session"] = "" if record.wiped else record.session[:NAME_MAX]
+    columns["provider"] = record.provider or row.provider
+    columns["upstream_model"] = record.upstream_model[:NAME_MAX] or row.upstream_model
+    columns["upstream_dialect"] = record.upstream_dialect or row.upstream_dialect
+    columns["finished"] = row.started + round((now - record.started) * 1000)
+    # A stream's row is completed before its status is noted: it has been sent.
+    columns["status"] = record.status or (0 if record.outcome == "gateway_abort" else 200)
     # Rounded: the difference of two large clock readings may fall just short of a whole millisecond, and the
     # same duration must not depend on how long the machine has been up.
-    first_ms = round((first_byte - record.started) * 1000) if first_byte is not None else 0
-    # In two steps: with over fifteen keyword arguments Python builds a dictionary, which takes twice as long.
-    ended = msgspec.structs.replace(
-        row,
-        session="" if record.wiped else record.session[:_NAME_LETTERS],  # may have become the conversation's
-        provider=record.provider or row.provider,
-        upstream_model=record.upstream_model[:_NAME_LETTERS] or row.upstream_model,
-        upstream_dialect=record.upstream_dialect or row.upstream_dialect,
-        outcome=record.outcome,
-        finished=row.started + round((now - record.started) * 1000),
-        # A stream's row is completed before its status is noted: it has been sent.
-        status=record.status or (0 if record.outcome == "gateway_abort" else 200),
-        error=record.error_kind,
-        attempts=record.attempts,
-        first_byte=first_ms,
-        source=record.usage_source,
-        cost=cost(price, usage) if price is not None and record.usage is not None else None,
-        losses=tuple(dict.fromkeys([loss.feature for loss in record.losses])) if record.losses else (),
-        flags=flags,
-    )
-    whole: UsageRow = with_counts(ended, usage) if usage is not _NOTHING else ended
-    return whole
+    columns["first_byte"] = round((first_byte - record.started) * 1000) if first_byte is not None else 0
+    if record.losses:
+        columns["losses"] = tuple(dict.fromkeys([loss.feature for loss in record.losses]))
+    columns["flags"] = flags
+    usage = record.usage
+    if usage is not None:
+        if usage.total > _MAX_TOKENS:
+            usage = _bounded(usage)
+        columns["cost"] = cost(price, usage) if price is not None else None
+        columns.update(zip(COUNTS, counts_of(usage), strict=True))
+    return msgspec.structs.replace(row, **columns)
 
 
 def _bounded(usage: Usage) -> Usage:
