@@ -42,7 +42,7 @@ def metrics() -> list[tuple[str, str, tuple[str, ...], str]]:
     for metric in shown:
         head = _HELP.fullmatch(metric._head)
         assert head is not None
-        found.append((metric.name, head[3], metric._labels, head[2]))
+        found.append((metric.name, head[3], metric.labels, head[2]))
     census = _HELP.match(workers._census(1, 0).decode())
     assert census is not None
     return [*found, (census[1], census[3], ("state",), f"{census[2].rstrip('.')}, if there are several.")]

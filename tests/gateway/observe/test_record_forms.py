@@ -7,9 +7,10 @@ tests/fixtures/exchange_record.
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, assert_never
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 from tests.core.laws.test_pair_goldens import UPDATE
 from tests.gateway.kit import exchange, settings
@@ -60,7 +62,7 @@ FULL: Final[dict[str, Any]] = {
     "attempts": 3, "fallbacks": [f"other/{SECRET}"], "status": 200, "stop": "tool_calls",
     "usage": Usage(input=10, cache_read=5, cache_write=3, cache_write_long=4, output=20, reasoning=7, tool_prompt=1),
     "usage_source": "partial", "cost": 1234, "losses": LOSSES, "response_model": f"kimi-k3-{SECRET}",
-    "upstream_request_id": "up_1", "notes": [f"other/x: {SECRET}", "second"], "flaws": ["usage.total", "no_stop"],
+    "upstream_request_id": "up_1", "notes": [f"other/x: {SECRET}", "second"], "flaws": ["usage.total", "second_start"],
     "recorded": True, "booked": True,
 }  # fmt: skip
 FAILURE: Final[dict[str, Any]] = {
@@ -110,18 +112,52 @@ def test_a_row_of_the_ledger_has_the_columns_that_the_record_declares_and_those_
     assert not set(OTHER_COLUMNS) & names("ledger")
 
 
-def test_every_declared_name_is_in_its_form_and_no_other_name() -> None:
-    """Of requests that together have a value in every field."""
-    made = [forms(fields) for fields in CASES.values()]
-    finished = [each for each in made if "log" in each]
-    logged = {name for each in finished for name in json.loads(each["log"])}
-    listed = {name for each in made for name in msgspec.to_builtins(each["row"])}
-    booked = {
-        name for each in finished for form in ("intent", "usage") for name in msgspec.to_builtins(each[form])
+def test_metrics_of_requests_have_the_labels_that_the_record_declares_and_those_of_what_they_count() -> None:
+    metrics = {metric.name: metric.labels for metric in Metrics()._all}
+    labels = {name for name in names("metrics") if name not in metrics}
+    counted = [metrics[name] for name in names("metrics") if name in metrics]
+    assert {*labels, "kind", "currency", "feature", "grade", "flaw"} == {
+        label for each in counted for label in each
     }
-    assert booked - set(OTHER_COLUMNS) == names("ledger")
-    assert logged - {"ts", "level", "event"} == names("log")
-    assert listed - set(OTHER_FIELDS) == names("row")
+
+
+@rows("form", list(FORMS))
+def test_every_name_that_the_record_declares_is_in_the_form_and_no_other(form: Form) -> None:
+    """In the forms of requests that together have a value in every field."""
+    found = {name for fields in CASES.values() for name in names_in(forms(fields), form)}
+    known = names(form)
+    match form:
+        case "row":
+            known |= {*OTHER_FIELDS} - {"title", "history"}  # of bodies that were recorded
+        case "ledger":
+            known |= {*OTHER_COLUMNS}
+        case "log":
+            known |= {"ts", "level", "event"}
+        case "metrics":
+            known = {name for name in known if name.startswith("wireglot_")}
+        case "span":
+            known = {getattr(gen_ai_attributes, name, name) for name in known}
+        case _:
+            assert_never(form)
+    assert found == known
+
+
+def names_in(made: dict[str, Any], form: Form) -> set[str]:
+    """The names that are in one of the forms of a request."""
+    match form:
+        case "row":
+            return set(msgspec.to_builtins(made["row"]))
+        case "ledger":
+            return {name for each in ("intent", "usage") for name in msgspec.to_builtins(made.get(each, {}))}
+        case "log":
+            return set(json.loads(made.get("log", "{}")))
+        case "metrics":
+            series = [line.partition("{") for line in made.get("metrics", ()) if "version=" not in line]
+            return {re.sub("_(sum|count)$", "", name) for name, brace, _ in series if brace}
+        case "span":
+            return {name for span in made.get("span", ()) for name in span[-1]}
+        case _:
+            assert_never(form)
 
 
 def names(form: Form) -> set[str]:

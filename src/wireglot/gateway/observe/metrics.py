@@ -12,7 +12,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal
 
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.forms import dict_of, tuple_of
+from wireglot.gateway.observe.record import MARKS, Record
 from wireglot.stores.records import MICRO
 from wireglot_core.ir.stream import FLAWS
 from wireglot_core.ir.usage import KINDS
@@ -67,7 +68,7 @@ class Counter:
     ) -> None:
         self.name = name
         self._head = _head(name, about, kind)
-        self._labels = labels
+        self.labels = labels
         self._cells: dict[Labels, Cell] = {}
         if not labels:
             self.cell(())  # exists from the start, so that an alert can compare with zero
@@ -88,7 +89,7 @@ class Counter:
     def render(self, out: list[str]) -> None:
         out.append(self._head)
         for labels, cell in self._cells.items():
-            out.append(f"{self.name}{_braces(self._labels, labels)} {number_text(cell.value)}\n")
+            out.append(f"{self.name}{_braces(self.labels, labels)} {number_text(cell.value)}\n")
 
 
 class Reading:
@@ -104,12 +105,12 @@ class Reading:
     ) -> None:
         self.name = name
         self._head = _head(name, about, kind)
-        self._labels = labels
+        self.labels = labels
         self._read = read
 
     def render(self, out: list[str]) -> None:
         lines = [
-            f"{self.name}{_braces(self._labels, key)} {number_text(n)}\n" for key, n in self._read().items()
+            f"{self.name}{_braces(self.labels, key)} {number_text(n)}\n" for key, n in self._read().items()
         ]
         out += [self._head, *lines]
 
@@ -133,7 +134,7 @@ class Histogram:
     def __init__(self, name: str, about: str, labels: Labels, bounds: tuple[float, ...] = SECONDS) -> None:
         self.name = name
         self._head = _head(name, about, "histogram")
-        self._labels = labels
+        self.labels = labels
         self._bounds = bounds
         self._spreads: dict[Labels, Spread] = {}
 
@@ -145,14 +146,14 @@ class Histogram:
 
     def render(self, out: list[str]) -> None:
         out.append(self._head)
-        names = (*self._labels, "le")
+        names = (*self.labels, "le")
         bounds = (*map(number_text, self._bounds), "+Inf")
         for labels, spread in self._spreads.items():
             total = 0
             for bound, count in zip(bounds, spread.counts, strict=True):
                 total += count
                 out.append(f"{self.name}_bucket{_braces(names, (*labels, bound))} {total}\n")
-            own = _braces(self._labels, labels)
+            own = _braces(self.labels, labels)
             out.append(f"{self.name}_sum{own} {number_text(spread.sum)}\n{self.name}_count{own} {total}\n")
 
 
@@ -303,16 +304,7 @@ class Metrics:
             self._cells.clear()
 
     def finish(self, record: Record) -> None:
-        alike = (
-            record.dialect,
-            record.provider,
-            record.upstream_model,
-            record.status,
-            record.outcome,
-            record.caller,
-            record.usage_source if record.usage is not None else None,
-            record.cost is None,
-        )
+        alike = (*_alike_of(record), record.usage is None, record.cost is None)
         cells = self._cells.get(alike)
         if cells is None:
             model = self.models.label(record.upstream_model, record.outcome == "ok" and record.status < 400)
@@ -348,28 +340,44 @@ class Metrics:
         return "".join(out).encode("utf-8", "replace")
 
 
+_COMPUTED: Final = tuple(
+    source.name for source in MARKS.sources("metrics") if source.name.startswith("wireglot_")
+)
+"""Metrics, which count something of a request; the other names are labels."""
+_LABELS: Final = MARKS.copied("metrics", _COMPUTED)
+_alike_of: Final = tuple_of(_LABELS)
+_labels_of: Final = dict_of(_LABELS)
+
+
 class _Cells:
     """The cells of requests that have the same labels."""
 
     __slots__ = ("costs", "first_byte", "ones", "seconds", "tokens")
 
     def __init__(self, metrics: Metrics, record: Record, model: str, caller: str) -> None:
-        dialect, provider, outcome = record.dialect, record.provider, record.outcome
-        self.seconds = metrics.seconds.spread((dialect, provider))
-        self.first_byte = metrics.first_byte.spread((dialect, provider))
-        self.ones = [metrics.requests.cell((dialect, provider, model, str(record.status), outcome))]
-        self.tokens = [[metrics.tokens.cell((provider, model, kind)) for kind in KINDS]]
-        self.costs: list[Cell] = []
+        values = _labels_of(record)
+        values["status"] = str(record.status)
+        values["model"], values["key"], values["currency"] = model, caller, metrics.currency
+
+        def labels(metric: Counter | Histogram, kind: str = "") -> Labels:
+            return tuple([kind if label == "kind" else values[label] for label in metric.labels])
+
+        self.seconds = metrics.seconds.spread(labels(metrics.seconds))
+        self.first_byte = metrics.first_byte.spread(labels(metrics.first_byte))
+        counted, summed, paid = [metrics.requests], [metrics.tokens], []
         if caller:
-            self.ones.append(metrics.key_requests.cell((caller, outcome)))
-            self.tokens.append([metrics.key_tokens.cell((caller, kind)) for kind in KINDS])
-            self.costs.append(metrics.key_cost.cell((caller, metrics.currency)))
+            counted.append(metrics.key_requests)
+            summed.append(metrics.key_tokens)
+            paid.append(metrics.key_cost)
         if record.usage is not None:
-            self.ones.append(metrics.usage.cell((provider, record.usage_source)))
+            counted.append(metrics.usage)
             if record.cost is None:
-                self.ones.append(metrics.unpriced.cell((provider, model)))
+                counted.append(metrics.unpriced)
             else:
-                self.costs.append(metrics.cost.cell((provider, model, metrics.currency)))
+                paid.append(metrics.cost)
+        self.ones = [metric.cell(labels(metric)) for metric in counted]
+        self.tokens = [[metric.cell(labels(metric, kind)) for kind in KINDS] for metric in summed]
+        self.costs = [metric.cell(labels(metric)) for metric in paid]
 
     def count(self, record: Record) -> None:
         for cell in self.ones:

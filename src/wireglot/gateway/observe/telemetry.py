@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 
 from wireglot import __version__
 from wireglot.gateway.config.problems import ConfigError, ConfigProblem
+from wireglot.gateway.observe.forms import tuple_of
 from wireglot.gateway.observe.log import Cleaner, features_of
 from wireglot.gateway.observe.metrics import ModelNames
-from wireglot.gateway.observe.record import MODEL_MAX, Record
+from wireglot.gateway.observe.record import MARKS, MODEL_MAX, Record
 from wireglot.http.redaction import Redactor
 from wireglot_core.dialects.registry import surface
 from wireglot_core.extras import install_hint
@@ -48,6 +49,17 @@ _PARTS: Final = {
 }
 """Kinds of tokens that the conventions name; the others are only included in the totals."""
 
+_STOP_REASONS: Final = "GEN_AI_RESPONSE_FINISH_REASONS"
+"""Defined by the library, as some values are vendors' own. It has no names for the newest attributes."""
+_COMPUTED: Final = (
+    "gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "server.address", "server.port",
+    _STOP_REASONS, "gen_ai.response.time_to_first_chunk", "error.type", "wireglot.losses",
+    "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", *_PARTS.values(), "wireglot.usage.source",
+)  # fmt: skip
+"""The attributes that are computed here; the others are copied from the record."""
+_COPIED: Final = MARKS.copied("span", _COMPUTED)
+_copied_of: Final = tuple_of(_COPIED)
+
 _SDK_LOG: Final = logging.getLogger("opentelemetry")
 _TOKENS: Final = tuple(4**power for power in range(14))
 _SECONDS: Final = tuple(round(0.01 * 2**power, 2) for power in range(14))
@@ -62,9 +74,7 @@ class OpenTelemetry:
         wall: Callable[[], int] = time.time_ns,
         notes: logging.Handler | None = None,
     ) -> None:
-        from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
-            GEN_AI_RESPONSE_FINISH_REASONS,
-        )
+        from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
         from opentelemetry.trace import SpanKind, Status, StatusCode
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -73,8 +83,7 @@ class OpenTelemetry:
         self._models = models
         self._wall = wall
         self._notes = notes
-        # Defined by the library, as some values are vendors' own. It has no names for the newest attributes.
-        self._stop_reasons = GEN_AI_RESPONSE_FINISH_REASONS
+        self._stop_reasons: str = getattr(gen_ai_attributes, _STOP_REASONS)
         if notes is not None:
             _SDK_LOG.addHandler(notes)
             _SDK_LOG.propagate = False
@@ -148,28 +157,20 @@ class OpenTelemetry:
 
     def _trace(self, record: Record, common: Attributes, parent: Context | None) -> None:
         name = self._cleaner.name
-        attributes = {**common, "wireglot.request.id": record.id, "wireglot.dialect": record.dialect}
+        attributes = dict(common)
         if model := name(record.upstream_model or record.model, MODEL_MAX):
             attributes["gen_ai.request.model"] = model
+        for source, value in zip(_COPIED, _copied_of(record), strict=True):
+            shown = name(value, source.letters) if source.letters else value
+            if shown or shown is False or source.always:
+                attributes[source.name] = shown
         optional: dict[str, Any] = {
-            "gen_ai.request.stream": record.stream,
-            "gen_ai.response.model": name(record.response_model, MODEL_MAX),
             self._stop_reasons: [record.stop] if record.stop else None,
             "gen_ai.response.time_to_first_chunk": _first(record),
             "error.type": _error_type(record),
-            "http.response.status_code": record.status,
-            "wireglot.asked.model": name(record.model, MODEL_MAX),
-            "wireglot.key": name(record.caller),
-            "wireglot.purpose": record.facts.purpose,
-            "gen_ai.agent.name": name(record.facts.agent),
-            "gen_ai.agent.id": name(record.facts.agent_id),
-            "wireglot.agent.parent_id": name(record.facts.parent_id),
-            "wireglot.outcome": record.outcome,
-            "wireglot.attempts": record.attempts,
             "wireglot.losses": features_of(record),
-            "wireglot.error.fix": self._cleaner.text(record.error_fix),
         }
-        attributes.update({key: value for key, value in optional.items() if value or value is False})
+        attributes.update({key: value for key, value in optional.items() if value})
         if record.usage is not None:
             attributes.update(_usage(record.usage))
             attributes["wireglot.usage.source"] = record.usage_source
