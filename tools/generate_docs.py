@@ -23,6 +23,7 @@ from tools import (
     limits_page,
     metric_table,
     page_shape,
+    page_types,
     probe_page,
     provider_page,
     readme_figures,
@@ -192,6 +193,7 @@ def stale(check: bool, fields: bool = True) -> Iterable[str]:
     pages |= {docs / "figures" / name: badge for name, badge in readme_figures.badges().items()}
     yield from _differing(pages, check)
     yield from _differing(dict(install_lines.pages()), check)
+    yield from _differing({ROOT / page_types.FILE: page_types.text()}, check)
     # Last: it has the titles of all others.
     home = docs / navigation.HOME
     listed = {"pages": navigation.page_list(navigation.sections())}
