@@ -7,7 +7,11 @@ tests/fixtures/exchange_record.
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any, Final, assert_never
@@ -21,6 +25,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
+import wireglot
+import wireglot_core
 from tests.core.laws.test_pair_goldens import UPDATE
 from tests.gateway.kit import exchange, settings
 from tests.gateway.state.ledger_kit import PRICE, Target
@@ -162,6 +168,60 @@ def names_in(made: dict[str, Any], form: Form) -> set[str]:
 
 def names(form: Form) -> set[str]:
     return {source.name for source in MARKS.sources(form)}
+
+
+LATER = {
+    "wireglot/gateway/observe/record.py": (
+        "    session: Annotated[\n",
+        """\
+    region: Annotated[
+        str,
+        Shown(
+            ledger=As("region", 8), row=As("region", ROW_TEXT_MAX), log=As("region", NAME_MAX),
+            span=As("wireglot.region", NAME_MAX),
+        ),
+    ] = ""
+""",
+    ),
+    "wireglot_core/traces/trace.py": ("    belongs_to: str = ", '    region: str = ""\n'),
+    "wireglot/stores/records.py": ("    caller_group: str = ", '    region: str = ""\n'),
+}
+"""A further field of a request, and the lines before which it is declared."""
+PROGRAM = """
+import json, msgspec
+from tests.gateway.observe import test_record_forms as kit
+from tools.page_types import text
+made = kit.forms({**kit.FULL, "region": f"north {kit.SECRET}"})
+print(json.dumps([msgspec.to_builtins(made), text()]))
+"""
+
+
+def test_a_field_that_is_declared_is_in_every_form_cut_and_without_secrets(tmp_path: Path) -> None:
+    for package in (wireglot, wireglot_core):
+        (path,) = package.__path__
+        shutil.copytree(path, tmp_path / package.__name__, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, (before, field) in LATER.items():
+        file = tmp_path / name
+        source = file.read_text()
+        assert source.count(before) == 1
+        file.write_text(source.replace(before, field + before))
+    root = Path(__file__).parents[3]
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}:{root}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.returncode == 0, ran.stderr
+    made, types = json.loads(ran.stdout)
+    ((*_, attributes),) = made["span"]
+    assert json.loads(made["log"])["region"] == "north [redacted]"
+    assert (made["row"]["region"], made["shown row"]["region"]) == (f"north {SECRET}", "north [redacted]")
+    assert made["usage"]["region"] == f"north {SECRET}"[:8]
+    assert attributes["wireglot.region"] == "north [redacted]"
+    assert "  region?: string;\n" in types
 
 
 class Small(msgspec.Struct):
