@@ -22,7 +22,7 @@ from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
 from wireglot.gateway.config.table import Undeclared
 from wireglot.gateway.entry.routes import Routes
 from wireglot.gateway.observe.log import JsonLines
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.http.application import Head
 from wireglot.http.redaction import Redactor
 from wireglot_core.dialects.gemini import assist
@@ -191,7 +191,7 @@ def test_the_metrics_of_the_page_are_those_of_a_running_gateway():
 
 
 def test_every_field_of_a_log_line_is_documented():
-    full = Record(
+    full = ExchangeRecord(
         "req_1", 1.0, dialect="anthropic", operation="generate", caller="c", model="m", path="/p", agent="a",
         provider="p", upstream_model="m", account="f", fallbacks=["a/b"], status=502, outcome="error", stop="end",
         error_kind="server", usage=Usage(input=1, cache_read=1), usage_source="partial", losses=[Loss(f"$.{name}", "sampling.seed", "dropped", "") for name in ascii_letters],

@@ -6,7 +6,7 @@ from typing import Any
 
 from wireglot.gateway.entry.callers import LOCAL, Caller
 from wireglot.gateway.entry.routes import Asked, Routes
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Incoming, read
 from wireglot.gateway.settings import Credential, Provider, Rule, Secret, Settings
@@ -80,6 +80,6 @@ def exchange(
         id=id,
         now=1,
     )
-    record = Record(id, started, dialect=asked.dialect, operation=asked.operation, caller=caller.name)
+    record = ExchangeRecord(id, started, dialect=asked.dialect, operation=asked.operation, caller=caller.name)
     held = MemoryLease(ByteAccount(now.limits.buffered))
     return Exchange(job, record, reply if reply is not None else Nobody(), Redactor(), held=held)

@@ -18,7 +18,7 @@ from tests.gateway.kit import head
 from wireglot.gateway import config
 from wireglot.gateway.composition import compose
 from wireglot.gateway.observe.observer import Observer
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request import worker_thread
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.state.state import State
@@ -147,7 +147,7 @@ class Got(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes
-    record: Record | None
+    record: ExchangeRecord | None
 
     @property
     def json(self) -> Any:
@@ -185,7 +185,7 @@ class Offline:
     def __init__(self, **tables: Any) -> None:
         self.loop = JumpingLoop()
         self.upstream = Upstream()
-        self.records: list[Record] = []
+        self.records: list[ExchangeRecord] = []
         given = {"server": {"log": "off"}, "store": {"url": "memory:"}, **tables}
         self.settings = config.load(None, environ={}, overrides=given, create_secret=False)
         self.observer = Observer(self.settings, telemetry=self)
@@ -196,7 +196,7 @@ class Offline:
         )
         self._began = self.loop.time()
 
-    def finish(self, record: Record, redactor: Redactor) -> None:
+    def finish(self, record: ExchangeRecord, redactor: Redactor) -> None:
         """Implements `Telemetry`, as `close` does."""
         self.records.append(record)
 

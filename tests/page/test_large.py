@@ -29,7 +29,7 @@ from tests.page.tasks import click_to_paint, figures, measured
 from tests.page.test_live import hide
 from tests.stores.servers import needs_own_postgres, needs_own_redis
 from tests.waiting import wait_until
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.trace.shelf import TraceShelf
 from wireglot.stores import open_engine
 from wireglot.stores.records import UsageRow
@@ -208,7 +208,7 @@ async def tell_rows(gateway: LiveGateway, name: str) -> float:
     rows, began = gateway.process.gateway.traces.rows, time.monotonic()
     for number in range(A_SECOND * SECONDS):
         await asyncio.sleep(max(0.0, began + number / A_SECOND - time.monotonic()))
-        record = Record(f"req_{name}{number:06d}", time.monotonic() - 0.2, "anthropic", "generate")
+        record = ExchangeRecord(f"req_{name}{number:06d}", time.monotonic() - 0.2, "anthropic", "generate")
         record.path, record.model, record.provider = "/v1/messages", f"model-{number % 7}", "demo"
         rows.begin(record)
         record.status, record.finished = 200 if number % 9 else 429, time.monotonic()

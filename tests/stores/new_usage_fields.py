@@ -17,7 +17,7 @@ import msgspec
 from wireglot.cli.usage import table_lines
 from wireglot.gateway.observe.log import JsonLines
 from wireglot.gateway.observe.metrics import Metrics
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.state.ledger.report import query_of, report
 from wireglot.gateway.state.ledger.usage_ledger import completed
 from wireglot.http.redaction import Redactor
@@ -36,7 +36,7 @@ FIELDS: dict[str, Any] = {"region": "a\\b", "tier": "fast", "batched": True, "ta
 
 async def work(url: str, folder: Path) -> dict[str, Any]:
     """In the order of a request: its row, the journal, the store, what is reported about it."""
-    record = Record("new", 0.0, caller="alice", provider="p", upstream_model="m", session="s")
+    record = ExchangeRecord("new", 0.0, caller="alice", provider="p", upstream_model="m", session="s")
     record.usage, record.usage_source, record.status = USAGE, "provider", 200
     intent = UsageRow("new", "alice", 1000, "one", session="s")
     row = completed(intent, record, price=Price(1_000_000, 0), flags=(), first_byte=None, now=0.5)

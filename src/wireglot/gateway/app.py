@@ -21,7 +21,7 @@ from wireglot.gateway.inspector.inspector import Inspector, max_body_bytes
 from wireglot.gateway.login.pages import MAX_BODY_BYTES, LoginPages
 from wireglot.gateway.observe.client_names import OWN_AGENT
 from wireglot.gateway.observe.observer import Observer
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.pages import telemetry_intake
 from wireglot.gateway.pages.health import Condition, HealthPages
@@ -428,7 +428,9 @@ class Gateway:
 
     # Log the failure of a request and report it to the client.
 
-    def _tell(self, problem: Exception, exchange: Exchange | None, record: Record, reply: Reply) -> None:
+    def _tell(
+        self, problem: Exception, exchange: Exchange | None, record: ExchangeRecord, reply: Reply
+    ) -> None:
         error = error_of(problem, record.id, self.observer.redactor, self.observer.note)
         fix = problem.fix if isinstance(problem, AttemptFailed) else ""
         record.failed(error, fix)
@@ -465,7 +467,7 @@ class Gateway:
         refused = errors.refusal(error, record.dialect, record.id, final=final)
         _send(record, reply, refused.status, [*refused.headers[1:], *headers], refused.body)
 
-    def _cancelled(self, exchange: Exchange | None, record: Record, reply: Reply) -> None:
+    def _cancelled(self, exchange: Exchange | None, record: ExchangeRecord, reply: Reply) -> None:
         """The client left, or the process is stopping: report that to everyone who still listens."""
         if not self.draining:
             record.left()
@@ -495,8 +497,8 @@ def _body_limits(settings: Settings) -> dict[str, int]:
     return {spoken.name: settings.limits.body_of(spoken.name) for spoken in surfaces()}
 
 
-def _record(head: Head, request_id: str, dialect_name: str) -> Record:
-    return Record(
+def _record(head: Head, request_id: str, dialect_name: str) -> ExchangeRecord:
+    return ExchangeRecord(
         request_id,
         time.monotonic(),
         dialect=dialect_name,
@@ -518,7 +520,7 @@ def _is_routine(head: Head) -> bool:
     return is_list and head.headers.get("user-agent", "").startswith(OWN_AGENT)
 
 
-def _page(incoming: Incoming, body: bytes, reply: Reply, record: Record) -> PageRequest:
+def _page(incoming: Incoming, body: bytes, reply: Reply, record: ExchangeRecord) -> PageRequest:
     return PageRequest(
         settings=incoming.settings,
         caller=incoming.caller,
@@ -536,7 +538,7 @@ def _brings_a_body(head: Head, asked: Asked) -> bool:
     return asked.operation in _WITH_BODY and head.method == "POST"
 
 
-def _tell_in_stream(exchange: Exchange | None, record: Record, error: ApiError) -> None:
+def _tell_in_stream(exchange: Exchange | None, record: ExchangeRecord, error: ApiError) -> None:
     """The status has been sent already, so the error is reported in the stream."""
     assert exchange is not None
     assert exchange.client is not None
@@ -550,6 +552,6 @@ def _tell_in_stream(exchange: Exchange | None, record: Record, error: ApiError) 
     exchange.client.end()
 
 
-def _send(record: Record, reply: Reply, status: int, headers: Headers, body: bytes) -> None:
+def _send(record: ExchangeRecord, reply: Reply, status: int, headers: Headers, body: bytes) -> None:
     record.answered(status)
     reply.send(status, [JSON, *headers], body)

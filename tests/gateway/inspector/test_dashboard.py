@@ -38,7 +38,7 @@ from wireglot.gateway.inspector.dashboard import (
     usual_step,
 )
 from wireglot.gateway.inspector.key_pages import beginnings, configured_key, used_of
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
@@ -393,7 +393,7 @@ def page_of(query: str) -> PageRequest:
         asked=Asked("openai-chat", "inspector"),
         body=b"",
         reply=CollectedReply(),
-        record=Record("req_1", 0.0),
+        record=ExchangeRecord("req_1", 0.0),
     )
 
 

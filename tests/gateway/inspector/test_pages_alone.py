@@ -17,7 +17,7 @@ from wireglot.gateway.inspector import dashboard, key_pages, playground
 from wireglot.gateway.inspector.playground import ToTranslate, asked_of, translated
 from wireglot.gateway.inspector.preview import Preview
 from wireglot.gateway.inspector.replay_page import AskPage, ReplayPage
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
@@ -179,7 +179,7 @@ def page(document: Any, now: Any) -> tuple[PageRequest, CollectedReply]:
         asked=Asked("openai-chat", "inspector"),
         body=encode(document),
         reply=reply,
-        record=Record("req_1", 0.0),
+        record=ExchangeRecord("req_1", 0.0),
     )
     return made, reply
 

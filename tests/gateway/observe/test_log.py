@@ -8,7 +8,7 @@ import pytest
 
 from tests.tiers import rows
 from wireglot.gateway.observe.log import MAX_LOSSES, JsonLines, PrettyLines, wants_colour
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.http.redaction import Redactor
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Usage
@@ -22,7 +22,7 @@ def clock() -> float:
     return NOON
 
 
-def record(**fields) -> Record:
+def record(**fields) -> ExchangeRecord:
     usual = {
         "id": "req_1", "started": 100.0, "finished": 101.5, "first_byte": 100.25, "dialect": "anthropic",
         "operation": "generate", "caller": "team-a", "model": "claude-sonnet-4-5", "stream": True,
@@ -30,10 +30,10 @@ def record(**fields) -> Record:
         "usage": Usage(input=10, cache_read=5, cache_write=3, cache_write_long=4, output=20, reasoning=7, tool_prompt=1),
         "usage_source": "provider",
     }  # fmt: skip
-    return Record(**{**usual, **fields})
+    return ExchangeRecord(**{**usual, **fields})
 
 
-def line(lines, made: Record) -> dict:
+def line(lines, made: ExchangeRecord) -> dict:
     reported = lines.request(made)
     assert reported.endswith(b"\n")
     assert reported.count(b"\n") == 1
@@ -113,7 +113,7 @@ def test_a_failure_is_a_line_too_and_says_more():
 def test_a_request_refused_before_it_was_routed_has_no_route():
     reported = line(
         JsonLines(Redactor(), clock),
-        Record("req_2", 1.0, finished=1.0, status=404, outcome="error", path="/x"),
+        ExchangeRecord("req_2", 1.0, finished=1.0, status=404, outcome="error", path="/x"),
     )
     assert "route" not in reported
     assert "key" not in reported
@@ -147,7 +147,7 @@ LISTS = ("fallbacks", "notes")
 STYLES = {"json": JsonLines, "pretty": PrettyLines}
 
 
-def everywhere(text: str) -> Record:
+def everywhere(text: str) -> ExchangeRecord:
     fields: dict = dict.fromkeys(TEXT_FIELDS, text) | {name: [text] for name in LISTS}
     return record(**fields, status=500, outcome="error", error_kind="server")
 

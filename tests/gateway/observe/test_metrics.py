@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from wireglot.gateway.observe.metrics import MAX_KEYS, MAX_MODELS, OTHER, Counter, Metrics
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Usage
 
 
-def done(**fields) -> Record:
+def done(**fields) -> ExchangeRecord:
     usual = {"id": "r", "started": 10.0, "finished": 10.3, "first_byte": 10.02, "dialect": "anthropic",
              "operation": "generate", "provider": "kimi", "upstream_model": "kimi-k3", "status": 200,
              "attempts": 1}  # fmt: skip
-    return Record(**{**usual, **fields})
+    return ExchangeRecord(**{**usual, **fields})
 
 
 def read(text: bytes) -> dict[tuple[str, frozenset], float]:
@@ -184,7 +184,7 @@ def test_not_even_by_getting_answers():
 
 def test_a_refused_request_has_no_model():
     metrics = Metrics()
-    metrics.finish(Record("r", 1.0, finished=1.0, status=401, outcome="error"))
+    metrics.finish(ExchangeRecord("r", 1.0, finished=1.0, status=401, outcome="error"))
     assert (
         value(metrics, "requests_total", dialect="", provider="", model="", status="401", outcome="error")
         == 1

@@ -12,7 +12,7 @@ import pytest
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.gateway.observe.log import ATOMIC_BYTES, Sink
 from wireglot.gateway.observe.observer import Observer
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.settings import Credential, Provider, Rule, Secret, ServerSettings, Settings
 from wireglot_core.providers.spec import ProviderSpec
 
@@ -53,10 +53,10 @@ def pipe():
     made.close()
 
 
-def done(**fields) -> Record:
+def done(**fields) -> ExchangeRecord:
     usual = {"id": "r", "started": 1.0, "dialect": "anthropic", "operation": "generate", "provider": "mine",
              "upstream_model": "some-model", "status": 200, "attempts": 1}  # fmt: skip
-    return Record(**{**usual, **fields})
+    return ExchangeRecord(**{**usual, **fields})
 
 
 def lines_of(pipe: Pipe, observer: Observer) -> list[dict]:
@@ -125,7 +125,7 @@ def test_a_new_configuration_brings_its_secrets_and_models(pipe):
 
 
 class Broken:
-    def finish(self, record: Record, redactor: object) -> None:
+    def finish(self, record: ExchangeRecord, redactor: object) -> None:
         raise RuntimeError("exporter")
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Usage
@@ -11,8 +11,8 @@ OVERLOADED = ApiError("overloaded", "try later", 529, code="busy")
 LOSS = Loss("$.top_k", "sampling.top_k", "dropped", "no such field")
 
 
-def record() -> Record:
-    return Record("r", 1.0)
+def record() -> ExchangeRecord:
+    return ExchangeRecord("r", 1.0)
 
 
 def test_an_error_says_what_it_was_and_where_the_operator_should_look() -> None:

@@ -35,7 +35,7 @@ from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.observe.forms import FORMS, As, Form, Marks, Shown
 from wireglot.gateway.observe.log import JsonLines, PrettyLines
 from wireglot.gateway.observe.metrics import Metrics, ModelNames
-from wireglot.gateway.observe.record import MARKS, Record
+from wireglot.gateway.observe.record import MARKS, ExchangeRecord
 from wireglot.gateway.observe.telemetry import OpenTelemetry
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.state.ledger.usage_ledger import OTHER_COLUMNS, completed, intent
@@ -248,16 +248,16 @@ def forms(fields: dict[str, Any]) -> dict[str, Any]:
     """What every sink makes of a record with these fields."""
     redactor = Redactor([SECRET])
     kept = ExchangeRows("w1")
-    record = Record(**{**fields, "finished": 0.0})
+    record = ExchangeRecord(**{**fields, "finished": 0.0})
     kept.begin(record)
     if "finished" not in fields:
         (row,) = kept.formatted(kept.snapshot())
         return {"row": row, "shown row": redacted(row, redactor)}
-    spans, points = _telemetry(Record(**fields), redactor)
-    ledger = _ledger(Record(**fields))
+    spans, points = _telemetry(ExchangeRecord(**fields), redactor)
+    ledger = _ledger(ExchangeRecord(**fields))
     metrics = Metrics((), str, "1")
     metrics.count_in("USD")
-    record = Record(**fields)
+    record = ExchangeRecord(**fields)
     metrics.finish(record)
     kept.finish(record)
     (row,) = kept.formatted(kept.snapshot())
@@ -279,7 +279,7 @@ def _is_series(line: str) -> bool:
     return line[:1] not in ("", "#") and "_bucket{" not in line
 
 
-def _ledger(record: Record) -> tuple[Any, Any]:
+def _ledger(record: ExchangeRecord) -> tuple[Any, Any]:
     caller = Caller("alice", ClientKey("alice", "0" * 64, group="g1"))
     body = {"model": record.model, "stream": record.stream}
     made = exchange(settings(), body, path="/v1/messages", caller=caller)
@@ -293,7 +293,7 @@ def _ledger(record: Record) -> tuple[Any, Any]:
     return begun, ended
 
 
-def _telemetry(record: Record, redactor: Redactor) -> tuple[Any, Any]:
+def _telemetry(record: ExchangeRecord, redactor: Redactor) -> tuple[Any, Any]:
     exporter, reader = InMemorySpanExporter(), InMemoryMetricReader()
     traces = TracerProvider()
     traces.add_span_processor(SimpleSpanProcessor(exporter))

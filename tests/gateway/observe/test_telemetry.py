@@ -18,7 +18,7 @@ from tests.tiers import rows
 from wireglot.gateway.config.problems import ConfigError
 from wireglot.gateway.observe.metrics import OTHER, ModelNames
 from wireglot.gateway.observe.observer import Observer
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.observe.telemetry import OpenTelemetry, opentelemetry
 from wireglot.gateway.settings import ServerSettings, Settings
 from wireglot.http.redaction import Redactor
@@ -53,7 +53,7 @@ class Bench:
             "stop": "tool_calls", "response_model": "kimi-k3-0711", "usage_source": "provider",
             "usage": Usage(input=10, cache_read=5, cache_write=3, output=20, reasoning=7),
         }  # fmt: skip
-        self.telemetry.finish(Record(**{**usual, **fields}), redactor or Redactor())
+        self.telemetry.finish(ExchangeRecord(**{**usual, **fields}), redactor or Redactor())
         return self._spans.get_finished_spans()[-1]
 
     @property
@@ -229,7 +229,7 @@ def test_without_the_extra_the_configuration_is_at_fault(monkeypatch):
 
 def test_it_is_not_loaded_unless_it_is_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "wireglot.gateway.observe.telemetry", None)
-    Observer(Settings(server=ServerSettings(log="off"))).finish(Record("r", 1.0))
+    Observer(Settings(server=ServerSettings(log="off"))).finish(ExchangeRecord("r", 1.0))
 
 
 def exporting(close_seconds: float = 60.0) -> Observer:
@@ -260,7 +260,9 @@ def test_everything_reaches_a_collector_before_the_end(monkeypatch):
     thread.start()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
     observer = exporting()
-    observer.finish(Record("r", 1.0, operation="generate", provider="kimi", upstream_model="k", status=200))
+    observer.finish(
+        ExchangeRecord("r", 1.0, operation="generate", provider="kimi", upstream_model="k", status=200)
+    )
     observer.close()
     server.shutdown()
     thread.join()
@@ -286,7 +288,7 @@ def test_a_target_that_is_down_does_not_hold_up_the_end(monkeypatch):
         port = unused.server_port
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
     observer = exporting(close_seconds=0.05)
-    record = Record("r", 1.0, operation="generate", provider="kimi", upstream_model="k", status=200)
+    record = ExchangeRecord("r", 1.0, operation="generate", provider="kimi", upstream_model="k", status=200)
     observer.finish(record)
     observer.close()
     assert record.finished

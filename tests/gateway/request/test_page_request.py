@@ -9,7 +9,7 @@ from tests.tiers import rows
 from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.page_request import PageRequest, listed, order_of, page_size, unavailable
 
@@ -22,7 +22,7 @@ def page(query: str = "", body: bytes = b"") -> PageRequest:
         asked=Asked("openai-chat", "state"),
         body=body,
         reply=CollectedReply(),
-        record=Record("req_1", 0.0),
+        record=ExchangeRecord("req_1", 0.0),
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.gateway.kit import exchange, own, settings
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import ClientKey, Group
 from wireglot.gateway.state.quotas.quotas import Quotas
@@ -149,9 +149,11 @@ class Desk:
         *,
         attempts: int = 1,
         route: str = "mine/priced",
-    ) -> Record:
+    ) -> ExchangeRecord:
         provider, _, model = route.partition("/")
-        record = Record("req", 0.0, attempts=attempts, provider=provider, upstream_model=model, usage=usage)
+        record = ExchangeRecord(
+            "req", 0.0, attempts=attempts, provider=provider, upstream_model=model, usage=usage
+        )
         record.usage_source = "provider" if usage is not None else "none"
         self.limiter.settle(claim, record, ended)
         await asyncio.gather(*self.limiter._work)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.gateway.state.responses_kit import ALICE, BOB, Stage
 from tests.waiting import wait_until
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.state.losses import shelf
 from wireglot.gateway.state.losses.shelf import ENTRY_BYTES, KEPT_SECONDS, LossShelf
 from wireglot.gateway.state.stored_forms import LOSSES
@@ -183,8 +183,8 @@ def test_another_worker_finds_them(tmp_path: Path) -> None:
 def notes(level: str, event: str, **fields: Any) -> None: ...
 
 
-def record(id: str, *losses: Loss, caller: str = "alice") -> Record:
-    return Record(
+def record(id: str, *losses: Loss, caller: str = "alice") -> ExchangeRecord:
+    return ExchangeRecord(
         id, 0.0, dialect="anthropic", caller=caller, losses=list(losses) or [Loss("$.a", "user", "dropped")]
     )
 

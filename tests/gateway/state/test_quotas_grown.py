@@ -10,7 +10,7 @@ import pytest
 
 from tests.gateway.state.quotas_kit import SETTINGS, Desk, run
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.state.quotas.quotas import MAX_UNRESERVED_REQUESTS
 from wireglot.gateway.state.quotas.reservation import Reservation
@@ -76,7 +76,7 @@ def test_a_client_that_leaves_while_its_history_is_charged_leaves_nothing_charge
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError) as left:
             await waiting
-        desk.limiter.settle(claim, Record("req", 0.0), left.value)
+        desk.limiter.settle(claim, ExchangeRecord("req", 0.0), left.value)
         await asyncio.sleep(0)
         gate.set()
         await asyncio.gather(*desk.limiter._work)

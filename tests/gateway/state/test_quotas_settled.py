@@ -12,7 +12,7 @@ from tests.gateway.kit import exchange
 from tests.gateway.state.quotas_kit import SETTINGS, Desk, run
 from tests.waiting import until
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.stores.base import StoreDown
 from wireglot.stores.records import Denied, Rate
@@ -62,7 +62,7 @@ def test_what_a_provider_reported_before_the_client_left_is_believed() -> None:
         job = desk.job(max_tokens=500)
         claim = await desk.admit(job)
         said(job, b'data: {"delta":"' + b"y" * 40 + b'"}\n\n')
-        record = Record("r", 0.0, attempts=1, provider="mine", usage=Usage(cache_read=700, output=1))
+        record = ExchangeRecord("r", 0.0, attempts=1, provider="mine", usage=Usage(cache_read=700, output=1))
         record.usage_source = "partial"
         desk.limiter.settle(claim, record, asyncio.CancelledError())
         await asyncio.gather(*desk.limiter._work)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from wireglot.gateway.entry.callers import LOCAL
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.streams.feeder import StreamRefused
 from wireglot.gateway.streams.passthrough import Passthrough
 from wireglot.gateway.streams.translation import Translation
@@ -58,7 +58,7 @@ def passthrough(name: str, client: SeenClient, *, judged: bool, keeps: bool, own
         expected_input=lambda: 7,
         job=job,
         codec=dialect(name),
-        record=Record("req_1", 0.0),
+        record=ExchangeRecord("req_1", 0.0),
         redactor=SimpleNamespace(data=lambda data: data, text=lambda text: text),
         request=lambda: request,
         ending=SimpleNamespace(expects=lambda data, whole: True),

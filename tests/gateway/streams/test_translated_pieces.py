@@ -14,7 +14,7 @@ from tests.gateway.streams.fed import SeenClient, reported
 from tests.repeated_frames_kit import frames_of, streams_of
 from tests.tiers import rows
 from wireglot.gateway.entry.callers import LOCAL
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.streams.feeder import STREAM_TIMES
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
@@ -56,7 +56,7 @@ def _translation(
     exchange = SimpleNamespace(
         job=job,
         codec=dialect(client),
-        record=Record("req_1", 0.0),
+        record=ExchangeRecord("req_1", 0.0),
         redactor=SimpleNamespace(data=lambda data: data, text=lambda text: text),
         expected_input=lambda: 7,
         estimated_usage=lambda weight: Usage(input=7, output=weight),

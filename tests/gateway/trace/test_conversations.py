@@ -13,7 +13,7 @@ from tests.gateway.faults.faults_kit import BY_NAME, ask, post
 from tests.gateway.trace.trace_kit import id_of, stage
 from tests.tiers import rows
 from tests.waiting import wait_until
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.trace.conversations import history_of, read_request, title_of, with_sessions
 from wireglot.gateway.trace.rows import ExchangeRows
 from wireglot_core.traces.trace import Row, TurnHashes
@@ -150,7 +150,7 @@ def test_bodies_are_held_up_to_a_bound_and_let_go_once_they_were_read() -> None:
     kept = ExchangeRows("w", most=3)
 
     def did(id: str, data: bytes) -> None:
-        record = Record(id, 0.0, dialect="anthropic", path="/v1/messages", body=data)
+        record = ExchangeRecord(id, 0.0, dialect="anthropic", path="/v1/messages", body=data)
         kept.begin(record)
         record.finished = 1.0
         kept.finish(record)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.trace.made_trace import Scrubber
 from wireglot.gateway.trace.recording import Recording, recording_of
@@ -55,7 +55,7 @@ def test_words_that_a_secret_shares_with_a_body_cost_their_own_places_only() -> 
 
 def recording(room: Room) -> Recording:
     head = Head("POST", target="/v1/messages", path="/v1/messages", query="", headers={}, peer="127.0.0.1")
-    return recording_of(head, b"{}", Record("req_1", 0.0), room, body_bytes=1 << 20)
+    return recording_of(head, b"{}", ExchangeRecord("req_1", 0.0), room, body_bytes=1 << 20)
 
 
 def prepared(body: bytes) -> Prepared:

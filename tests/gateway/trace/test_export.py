@@ -14,7 +14,7 @@ import pytest
 from tests.gateway.faults.faults_kit import BY_NAME, ask
 from tests.gateway.inspector.inspector_kit import ADMIN, Visitor, keys_table
 from tests.gateway.trace.trace_kit import Stage, id_of, stage
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.trace.export import FORMATS, csv_lines, har_entries
 from wireglot.gateway.trace.pages import loss_habits
 from wireglot_core.ir.purpose import RequestFacts
@@ -34,7 +34,7 @@ def fill(made: Stage, count: int, caller: str = "") -> None:
     """Exchanges of long ago, as the gateway's list has them."""
     rows = made.gateway.process.gateway.traces.rows
     for number in range(count):
-        record = Record(
+        record = ExchangeRecord(
             f"req_fill{caller}{number:06d}", time.monotonic() - 5, dialect="anthropic", operation="generate"
         )
         record.path, record.status = "/v1/messages", 200 if number % 4 else 429

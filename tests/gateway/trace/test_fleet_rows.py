@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.trace.fleet_traces import (
     KEPT_SECONDS,
     ROWS,
@@ -58,13 +58,13 @@ class Process:
         self.now = time.time()
         self.seen = FleetRows(member, wall=lambda: self.now, fresh_seconds=0, pause_seconds=0)
 
-    def began(self, id: str, **more: Any) -> Record:
-        record = Record(id, time.monotonic(), dialect="anthropic", path="/v1/messages", **more)
+    def began(self, id: str, **more: Any) -> ExchangeRecord:
+        record = ExchangeRecord(id, time.monotonic(), dialect="anthropic", path="/v1/messages", **more)
         record.caller = "ada"
         self.own.begin(record)
         return record
 
-    def ended(self, record: Record) -> None:
+    def ended(self, record: ExchangeRecord) -> None:
         record.finished = time.monotonic()
         self.own.finish(record)
 

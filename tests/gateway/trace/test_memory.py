@@ -13,7 +13,7 @@ from tests.gateway.inspector.inspector_kit import Visitor
 from tests.gateway.trace.trace_kit import Look, id_of, stage
 from tests.tiers import rows
 from tests.waiting import wait_until
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import ClientKey, ServerSettings, Settings
 from wireglot.gateway.trace import traces
@@ -54,7 +54,7 @@ def test_bodies_are_held_for_one_person_alone(
 
 def recording(id: str, size: int, room: Room) -> Recording:
     head = Head("POST", target="/v1/messages", path="/v1/messages", query="", headers={}, peer="")
-    return recording_of(head, b"x" * size, Record(id, time.monotonic()), room, body_bytes=MIB)
+    return recording_of(head, b"x" * size, ExchangeRecord(id, time.monotonic()), room, body_bytes=MIB)
 
 
 def holding(most: int) -> RecentRecordings:

@@ -18,7 +18,7 @@ from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.observer import Observer
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import Secret, ServerSettings, Settings, StoreSettings
 from wireglot.gateway.trace import fleet_traces, peers
@@ -83,8 +83,8 @@ class Process:
         self.traces = traces
         self.heard = heard
 
-    def did(self, id: str, key: str = "ada", *, over: bool = True, recorded: bool = False) -> Record:
-        record = Record(
+    def did(self, id: str, key: str = "ada", *, over: bool = True, recorded: bool = False) -> ExchangeRecord:
+        record = ExchangeRecord(
             id, time.monotonic(), dialect="anthropic", operation="generate", path="/v1/messages", status=200
         )
         record.caller, record.recorded, record.booked = key, recorded, True

@@ -16,7 +16,7 @@ from tests.waiting import DEADLINE_SECONDS
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.observe.observer import Observer
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import Settings
@@ -43,8 +43,8 @@ def incoming(trace: TraceSettings, caller: str = "ada", operation: Any = "genera
     return Incoming(Settings(trace=trace), HEAD, Asked("anthropic", operation), Caller(caller))
 
 
-def record(**fields: Any) -> Record:
-    return Record("req_1", 0.0, **{"model": "m1", "status": 200, **fields})
+def record(**fields: Any) -> ExchangeRecord:
+    return ExchangeRecord("req_1", 0.0, **{"model": "m1", "status": 200, **fields})
 
 
 def test_the_losses_that_are_used_here_have_these_grades() -> None:

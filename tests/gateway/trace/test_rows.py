@@ -16,7 +16,7 @@ from tests.gateway.trace.trace_kit import Stage, id_of, stage
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.observe.client_names import client_name
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.trace import pages, traces
 from wireglot.gateway.trace.rows import ExchangeRows, redacted
 from wireglot.http.redaction import Redactor
@@ -276,7 +276,7 @@ def test_the_ring_is_bounded_and_a_slow_listener_misses_some_counted() -> None:
     async def run() -> tuple[int, int]:
         listener = rows.listen()
         for number in range(700):
-            record = Record(f"req_{number}", 0.0, path="/v1/messages")
+            record = ExchangeRecord(f"req_{number}", 0.0, path="/v1/messages")
             rows.begin(record)
             record.finished = 1.0
             rows.finish(record)
@@ -303,7 +303,7 @@ def test_what_others_wrote_is_in_the_row_and_no_secret_in_any_of_it() -> None:
             agent_id=text["agent_id"],
             parent_id=text["parent_agent_id"],
         )
-        record = Record(
+        record = ExchangeRecord(
             "req_1", 0.0, path=text["path"], agent=text["agent"], session=text["session"], model=text["asked"],
             upstream_model=text["model"], stop=text["stop"], facts=facts, finished=1.0, error_message=text["error"],
         )  # fmt: skip
@@ -323,7 +323,7 @@ def test_what_others_wrote_is_in_the_row_and_no_secret_in_any_of_it() -> None:
 
 def test_half_a_character_in_a_name_is_no_reason_to_lose_the_row() -> None:
     rows = ExchangeRows("w")
-    record = Record("req_1", 0.0, model="\ud800", path="/v1/messages")
+    record = ExchangeRecord("req_1", 0.0, model="\ud800", path="/v1/messages")
     rows.begin(record)
     record.finished = 1.0
     rows.finish(record)

@@ -14,7 +14,7 @@ from tests.gateway.faults.faults_kit import BY_NAME, provider, start
 from tests.gateway.trace.trace_kit import Document, Stage, stage, text_of
 from tests.tiers import rows
 from tests.waiting import wait_until
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.trace import growing
 from wireglot.gateway.trace.growing import GrowingTraces
 from wireglot.gateway.trace.recording import Recording, recording_of
@@ -111,7 +111,7 @@ KEY = "sk-live-0123456789abcdefghij"
 
 def recording(streamed: bool = True) -> Recording:
     head = Head("POST", target="/v1/messages", path="/v1/messages", query="", headers={}, peer="")
-    made = recording_of(head, b"{}", Record("req_1", time.monotonic()), Room(64 * MIB), 16 * MIB)
+    made = recording_of(head, b"{}", ExchangeRecord("req_1", time.monotonic()), Room(64 * MIB), 16 * MIB)
     made.answer.status, made.answer.streamed = 200, streamed
     made.answer.headers = [("content-type", "text/event-stream")]
     return made

@@ -21,7 +21,7 @@ from tests.gateway.inspector.inspector_kit import Visitor
 from tests.gateway.trace.trace_kit import Look, Stage, id_of, stage, text_of
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.inspector.access import sign_in_ticket
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.trace.made_trace import made_trace
 from wireglot.gateway.trace.recording import recording_of
@@ -86,7 +86,7 @@ def test_a_secret_that_two_events_of_a_stream_share_is_gone() -> None:
         b'data: {"choices":[{"index":0,"delta":{"content":"x"}}],"a":"%b"}\n\n' % part.encode()
         for part in (KEY, "plain", "plain")
     )
-    record = Record("req_1", time.monotonic(), finished=time.monotonic())
+    record = ExchangeRecord("req_1", time.monotonic(), finished=time.monotonic())
     head = Head(method="POST", target="/v1/messages", path="/v1/messages", query="", headers={}, peer="")
     recording = recording_of(head, b"{}", record, Room(1 << 20), 1 << 20)
     recording.answer.streamed = True

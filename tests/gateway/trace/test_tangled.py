@@ -16,7 +16,7 @@ import pytest
 
 from tests.gateway.faults.faults_kit import BY_NAME, ask, post
 from tests.gateway.trace.trace_kit import id_of, stage
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.trace.made_trace import made_trace
 from wireglot.gateway.trace.recording import recording_of
 from wireglot.http.application import Head
@@ -103,7 +103,7 @@ def test_credentials_are_not_looked_for_in_one_and_none_of_it_is_kept(name: str)
     tool = b'{"type":"mcp","server_url":"https://x","headers":{"x-tenant":"%b"},"x":' % SECRET.encode()
     body = b'{"model":"m","input":"x","tools":[' + tool + TANGLED[name] + b"}]}"
     head = Head(method="POST", target="/v1/responses", path="/v1/responses", query="", headers={}, peer="")
-    record = Record("req_1", time.monotonic(), finished=time.monotonic(), dialect="openai-responses")
+    record = ExchangeRecord("req_1", time.monotonic(), finished=time.monotonic(), dialect="openai-responses")
     recording = recording_of(head, body, record, Room(1 << 30), 1 << 30)
     redactor = Redactor({"a-secret-that-is-not-there"})
     trace, most = most_of(lambda: made_trace(recording, redactor, "w"))

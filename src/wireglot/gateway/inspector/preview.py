@@ -13,7 +13,7 @@ from wireglot.gateway.config.prices import known_price
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.guard import new_request_id
 from wireglot.gateway.errors import RequestError, with_request_errors
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.pages.models import listed, models, permitted
 from wireglot.gateway.process_limits import KIB, MIB
 from wireglot.gateway.relay.media import NeedsMedia
@@ -166,7 +166,7 @@ async def _exchange(incoming: Incoming, body: bytes, redactor: Redactor) -> Exch
     id, now = new_request_id(), time.time()
     job = read(incoming, body, id=id, now=int(now))
     head = incoming.head
-    record = Record(
+    record = ExchangeRecord(
         id, time.monotonic(), dialect=job.dialect, path=head.path, agent=head.headers.get("user-agent", "")
     )
     record.operation, record.caller = incoming.asked.operation, incoming.caller.name
@@ -184,7 +184,7 @@ def _targets(settings: Settings, model: str, spoken: str) -> tuple[Target, ...]:
         raise RequestError("not_found", f"to: {nowhere}", param="to") from None
 
 
-def _note_attempt(record: Record, target: Target, prepared: Prepared) -> None:
+def _note_attempt(record: ExchangeRecord, target: Target, prepared: Prepared) -> None:
     record.asked(
         target.provider.name,
         target.model,

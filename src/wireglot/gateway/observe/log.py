@@ -26,7 +26,7 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 
 from wireglot.gateway.observe.forms import dict_of, tuple_of
-from wireglot.gateway.observe.record import MARKS, MODEL_MAX, NAME_MAX, TEXT_MAX, Record
+from wireglot.gateway.observe.record import MARKS, MODEL_MAX, NAME_MAX, TEXT_MAX, ExchangeRecord
 from wireglot.http.redaction import Redactor
 from wireglot_core.ir.errors import legible
 from wireglot_core.ir.loss import Loss, sum_of, worst_first
@@ -154,7 +154,7 @@ class JsonLines:
         self._reported_losses: dict[tuple[Loss, ...], dict[str, Any]] = {}
         """Cached, since a client has the same losses with every request: their fields in the line."""
 
-    def request(self, record: Record) -> bytes:
+    def request(self, record: ExchangeRecord) -> bytes:
         # In pieces: the part that many requests have in common is written once.
         line: dict[str, Any] = {}
         if record.usage is not None:
@@ -186,7 +186,7 @@ class JsonLines:
         )
         return (written if good else self._values(written)) + b"\n"
 
-    def _common(self, record: Record, alike: tuple[Any, ...]) -> tuple[bytes, bytes]:
+    def _common(self, record: ExchangeRecord, alike: tuple[Any, ...]) -> tuple[bytes, bytes]:
         """The level, and the fields that all requests with these values have in common."""
         name = self._clean.name
         common: dict[str, Any] = {}
@@ -227,7 +227,7 @@ class JsonLines:
             self._reported_losses[losses] = reported
         return reported
 
-    def _add_problems(self, record: Record, line: dict[str, Any]) -> None:
+    def _add_problems(self, record: ExchangeRecord, line: dict[str, Any]) -> None:
         clean = self._clean.text
         for source, value in zip(_PROBLEMS, _problems_of(record), strict=True):
             if type(value) is list and value:
@@ -278,7 +278,7 @@ class PrettyLines:
         self._clock = clock
         self._colour = colour
 
-    def request(self, record: Record) -> bytes:
+    def request(self, record: ExchangeRecord) -> bytes:
         clean = self._clean.name
         asked, route = clean(record.model, MODEL_MAX), clean(record.route)
         what = (f"{asked} -> {route}" if route else asked) or self._clean.text(record.path, TEXT_MAX)
@@ -298,7 +298,7 @@ class PrettyLines:
         parts += self._remarks(record)
         return self._line(parts)
 
-    def _narrow(self, record: Record, what: str, columns: int) -> bytes:
+    def _narrow(self, record: ExchangeRecord, what: str, columns: int) -> bytes:
         """One line of the terminal, and further ones for problems."""
         room = max(columns - _NARROW_REST_COLUMNS, _NARROW_LEAST_COLUMNS)
         if len(what) > room:
@@ -315,7 +315,7 @@ class PrettyLines:
         words = [(word, colour) for text, colour in self._what_happened(record) for word in text.split(" ")]
         return line + self._wrapped([], words, columns) if words else line
 
-    def _remarks(self, record: Record) -> list[str]:
+    def _remarks(self, record: ExchangeRecord) -> list[str]:
         clean, remarks = self._clean.text, []
         if record.caller:
             remarks.append(self._paint("dim", f"key {clean(record.caller, NAME_MAX)}"))
@@ -323,7 +323,7 @@ class PrettyLines:
             remarks.append(clean(record.stop, NAME_MAX))
         return remarks + [self._paint(colour, text) for text, colour in self._what_happened(record)]
 
-    def _what_happened(self, record: Record) -> list[tuple[str, str]]:
+    def _what_happened(self, record: ExchangeRecord) -> list[tuple[str, str]]:
         """Texts about a request's special events, each with its colour."""
         clean, remarks = self._clean.text, []
         if record.attempts > 1:
@@ -379,13 +379,13 @@ class PrettyLines:
 Lines = JsonLines | PrettyLines
 
 
-def level_of(record: Record) -> Level:
+def level_of(record: ExchangeRecord) -> Level:
     if record.outcome == "ok" and record.status < 400:
         return "info"
     return "warn" if record.outcome == "client_abort" or 400 <= record.status < 500 else "error"
 
 
-def features_of(record: Record) -> list[str]:
+def features_of(record: ExchangeRecord) -> list[str]:
     """The worst first."""
     return list(dict.fromkeys([loss.feature for loss in worst_first(record.grouped_losses())]))
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal
 
 from wireglot.gateway.observe.forms import dict_of, tuple_of
-from wireglot.gateway.observe.record import MARKS, Record
+from wireglot.gateway.observe.record import MARKS, ExchangeRecord
 from wireglot.stores.records import MICRO
 from wireglot_core.ir.stream import FLAWS
 from wireglot_core.ir.usage import KINDS
@@ -303,7 +303,7 @@ class Metrics:
             self._currency = currency
             self._cells.clear()
 
-    def finish(self, record: Record) -> None:
+    def finish(self, record: ExchangeRecord) -> None:
         alike = (*_alike_of(record), record.usage is None, record.cost is None)
         cells = self._cells.get(alike)
         if cells is None:
@@ -323,7 +323,7 @@ class Metrics:
             if flaw in FLAWS:  # those of token counts are counted with the usage
                 self.stream_flaws.add((record.provider, flaw))
 
-    def _count_attempts(self, record: Record) -> None:
+    def _count_attempts(self, record: ExchangeRecord) -> None:
         for target in record.fallbacks:
             self.fallbacks.add((target.partition("/")[0],))
         again = record.attempts - 1 - len(record.fallbacks)
@@ -354,7 +354,7 @@ class _Cells:
 
     __slots__ = ("costs", "first_byte", "ones", "seconds", "tokens")
 
-    def __init__(self, metrics: Metrics, record: Record, model: str, caller: str) -> None:
+    def __init__(self, metrics: Metrics, record: ExchangeRecord, model: str, caller: str) -> None:
         values = _labels_of(record)
         values["status"] = str(record.status)
         values["model"], values["key"], values["currency"] = model, caller, metrics.currency
@@ -379,7 +379,7 @@ class _Cells:
         self.tokens = [[metric.cell(labels(metric, kind)) for kind in KINDS] for metric in summed]
         self.costs = [metric.cell(labels(metric)) for metric in paid]
 
-    def count(self, record: Record) -> None:
+    def count(self, record: ExchangeRecord) -> None:
         for cell in self.ones:
             cell.value += 1
         self.seconds.observe(record.finished - record.started)

@@ -22,12 +22,12 @@ from wireglot.gateway.observe.log import (
     wants_colour,
 )
 from wireglot.gateway.observe.metrics import Metrics
-from wireglot.gateway.observe.record import Outcome, Record, UsageSource
+from wireglot.gateway.observe.record import ExchangeRecord, Outcome, UsageSource
 from wireglot.gateway.observe.redact import secrets_of
 from wireglot.gateway.settings import Settings
 from wireglot.http.redaction import Redactor
 
-__all__ = ["Observer", "Outcome", "Record", "Telemetry", "UsageSource"]
+__all__ = ["ExchangeRecord", "Observer", "Outcome", "Telemetry", "UsageSource"]
 
 STDERR = 2
 
@@ -35,7 +35,7 @@ STDERR = 2
 class Telemetry(Protocol):
     """The target of traces; see telemetry.py."""
 
-    def finish(self, record: Record, redactor: Redactor) -> None: ...
+    def finish(self, record: ExchangeRecord, redactor: Redactor) -> None: ...
 
     def close(self) -> None: ...
 
@@ -43,9 +43,9 @@ class Telemetry(Protocol):
 class RowSink(Protocol):
     """Lists requests as they begin and end; see `gateway/trace/rows.py`."""
 
-    def begin(self, record: Record) -> None: ...
+    def begin(self, record: ExchangeRecord) -> None: ...
 
-    def finish(self, record: Record) -> None: ...
+    def finish(self, record: ExchangeRecord) -> None: ...
 
 
 class Observer:
@@ -64,7 +64,7 @@ class Observer:
         self._clock = clock
         self._wall = wall
         self._telemetry = telemetry
-        self._keep_losses: Callable[[Record], None] | None = None
+        self._keep_losses: Callable[[ExchangeRecord], None] | None = None
         self._rows: RowSink | None = None
         self._redacting = Lock()
         self._secrets: set[str] = set()
@@ -109,7 +109,7 @@ class Observer:
         process."""
         self._telemetry = telemetry
 
-    def keep_losses_with(self, keep: Callable[[Record], None]) -> None:
+    def keep_losses_with(self, keep: Callable[[ExchangeRecord], None]) -> None:
         """Store the losses of every request that has any, for later queries."""
         self._keep_losses = keep
 
@@ -117,7 +117,7 @@ class Observer:
         """List every request, from its beginning."""
         self._rows = rows
 
-    def begin(self, record: Record) -> None:
+    def begin(self, record: ExchangeRecord) -> None:
         """Not called for a request that is refused at once, which is only finished."""
         record.begun = True
         self._in_flight.value += 1
@@ -127,7 +127,7 @@ class Observer:
             except Exception:  # no list may fail a request (fault 109)
                 self.metrics.sink_failures.add(("rows",))
 
-    def finish(self, record: Record) -> None:
+    def finish(self, record: ExchangeRecord) -> None:
         """Called when the last byte of the answer was sent, or the request failed; a second call has no
         effect."""
         if record.finished:
@@ -204,7 +204,7 @@ def _models_of(settings: Settings) -> set[str]:
     return {name for name in names if name and "*" not in name}
 
 
-def _is_expected(record: Record) -> bool:
+def _is_expected(record: ExchangeRecord) -> bool:
     """Whether no log line is needed: a routine read that was answered, or one of the gateway's own commands
     that looks for what may not exist, as a status line does before the first request of its session."""
     if not record.routine:

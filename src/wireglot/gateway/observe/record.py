@@ -39,7 +39,7 @@ ROW_TEXT_MAX: Final = 256
 ROW_ERROR_MAX: Final = 500
 
 
-class Record(msgspec.Struct):
+class ExchangeRecord(msgspec.Struct):
     """Times are monotonic seconds. "" and None: unknown, or not reached. Values that a form computes, and
     parts of a form, are explained where it is made."""
 
@@ -426,4 +426,4 @@ class Record(msgspec.Struct):
         return f"{self.provider}/{self.upstream_model}" if self.provider else ""
 
 
-MARKS: Final = Marks(Record)
+MARKS: Final = Marks(ExchangeRecord)

@@ -20,7 +20,7 @@ from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 from wireglot.gateway.observe.forms import tuple_of
 from wireglot.gateway.observe.log import Cleaner, features_of
 from wireglot.gateway.observe.metrics import ModelNames
-from wireglot.gateway.observe.record import MARKS, MODEL_MAX, Record
+from wireglot.gateway.observe.record import MARKS, MODEL_MAX, ExchangeRecord
 from wireglot.http.redaction import Redactor
 from wireglot_core.dialects.registry import surface
 from wireglot_core.extras import install_hint
@@ -113,7 +113,7 @@ class OpenTelemetry:
         self._cleaner = Cleaner(Redactor())
         self._redactor: Redactor | None = None
 
-    def finish(self, record: Record, redactor: Redactor) -> None:
+    def finish(self, record: ExchangeRecord, redactor: Redactor) -> None:
         if record.operation not in _REPORTED:
             return
         if redactor is not self._redactor:  # a new configuration
@@ -136,10 +136,10 @@ class OpenTelemetry:
         for pipeline in self._pipelines:
             pipeline.shutdown()
 
-    def _parent(self, record: Record) -> Context | None:
+    def _parent(self, record: ExchangeRecord) -> Context | None:
         return self._parents.extract({"traceparent": record.traceparent}) if record.traceparent else None
 
-    def _common(self, record: Record) -> Attributes:
+    def _common(self, record: ExchangeRecord) -> Attributes:
         """The attributes that span and metrics share: few values each, whatever clients send."""
         reported: Attributes = {
             "gen_ai.operation.name": _operation(record),
@@ -155,7 +155,7 @@ class OpenTelemetry:
                 reported["server.port"] = place.port or _PORTS.get(place.scheme, 443)
         return reported
 
-    def _trace(self, record: Record, common: Attributes, parent: Context | None) -> None:
+    def _trace(self, record: ExchangeRecord, common: Attributes, parent: Context | None) -> None:
         name = self._cleaner.name
         attributes = dict(common)
         if model := name(record.upstream_model or record.model, MODEL_MAX):
@@ -186,7 +186,7 @@ class OpenTelemetry:
             span.set_status(self._failed)
         span.end(ended)
 
-    def _measure(self, record: Record, common: Attributes, parent: Context | None) -> None:
+    def _measure(self, record: ExchangeRecord, common: Attributes, parent: Context | None) -> None:
         kind = _error_type(record)
         self._duration.record(
             max(0.0, record.seconds), {**common, "error.type": kind} if kind else common, parent
@@ -201,7 +201,7 @@ class OpenTelemetry:
             self._tokens.record(usage.total_output, {**common, "gen_ai.token.type": "output"}, parent)
 
 
-def _operation(record: Record) -> str:
+def _operation(record: ExchangeRecord) -> str:
     if record.operation == "count":
         return "count_tokens"
     if record.operation == "embed":
@@ -216,13 +216,13 @@ def _provider_name(name: str) -> str:
     return (provider(name).telemetry_name or name) if name in names() else name
 
 
-def _error_type(record: Record) -> str:
+def _error_type(record: ExchangeRecord) -> str:
     if record.outcome == "ok" and record.status < 400:
         return ""
     return record.error_kind or (record.outcome if record.outcome != "ok" else str(record.status))
 
 
-def _first(record: Record) -> float | None:
+def _first(record: ExchangeRecord) -> float | None:
     if not record.stream or record.first_byte is None:
         return None
     return max(0.0, record.first_byte - record.started)

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.ending import Ending
 from wireglot.http.application import Headers, Reply
 from wireglot_core.dialects.base import Framing, Surface
@@ -48,7 +48,7 @@ class ClientStream:
         self,
         reply: Reply,
         ending: Ending,
-        record: Record,
+        record: ExchangeRecord,
         *,
         surface: Surface,
         framing: Framing,

@@ -16,7 +16,7 @@ import msgspec
 
 from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import UNTRANSLATABLE, RequestError, request_error, with_request_errors
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.account_details import shown_route
 from wireglot.gateway.request.attempt import Attempt
 from wireglot.gateway.request.client_stream import ClientStream, Teller
@@ -69,7 +69,7 @@ class Exchange(msgspec.Struct, eq=False):
     """The mutable half of a request. `job` is what the client sent, and never changes."""
 
     job: Job
-    record: Record
+    record: ExchangeRecord
     reply: Reply
     redactor: Redactor
     held: MemoryLease
@@ -454,7 +454,7 @@ class Tap(Protocol):
 
     def attempt_failed(self, message: str) -> None: ...
 
-    def beside(self, head: Head, body: bytes, record: Record) -> TapBeside:
+    def beside(self, head: Head, body: bytes, record: ExchangeRecord) -> TapBeside:
         """This request starts another one in the background: a separate exchange, recorded like this one."""
         ...
 

@@ -9,7 +9,7 @@ import msgspec
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.entry.routes import Asked, query_value
 from wireglot.gateway.errors import RequestError, invalid_value
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.settings import Settings
 from wireglot.http.application import Head, Headers, Reply
@@ -27,7 +27,7 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
     asked: Asked
     body: bytes
     reply: Reply
-    record: Record
+    record: ExchangeRecord
 
     def document(self) -> dict[str, Any]:
         """The body; {} if there is none."""

@@ -8,7 +8,7 @@ import random
 import time
 from typing import Final
 
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.trace.peers import PeerCommand
@@ -79,7 +79,7 @@ class RecordingPolicy:
             return False
         return trace.sample >= 1.0 or random.random() < trace.sample
 
-    def keeps(self, record: Record) -> bool:
+    def keeps(self, record: ExchangeRecord) -> bool:
         """Whether the recording of an ended exchange is kept."""
         if self.until:
             return True
@@ -93,7 +93,7 @@ class RecordingPolicy:
             case "off":  # it was turned off meanwhile
                 return False
 
-    def may_keep(self, record: Record) -> bool:
+    def may_keep(self, record: ExchangeRecord) -> bool:
         """The same for a running exchange: whether its recording may be viewed meanwhile."""
         routes = self.settings.routes
         fits = any(caught(each, record.model) is not None for each in routes)
@@ -108,7 +108,7 @@ class RecordingPolicy:
                 self._timer = asyncio.get_running_loop().call_later(left, self._look)
 
 
-def _failed(record: Record) -> bool:
+def _failed(record: ExchangeRecord) -> bool:
     """A client that leaves does not count: people press Esc."""
     if record.outcome == "client_abort":
         return False

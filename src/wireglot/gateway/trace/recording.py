@@ -15,7 +15,7 @@ from typing import Final, Protocol
 import msgspec
 
 from wireglot.gateway.observe.log import Note
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.collected_reply import PassedReply
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
@@ -66,7 +66,7 @@ class KeepsRecordings(Protocol):
 class Recording(msgspec.Struct, eq=False):
     """Implements `Tap`, and `TapBeside`."""
 
-    record: Record
+    record: ExchangeRecord
     room: Room
     body_bytes: int
     request: MessageCopy
@@ -165,7 +165,7 @@ class Recording(msgspec.Struct, eq=False):
 
     # An exchange without a waiting client, see `TapBeside`.
 
-    def beside(self, head: Head, body: bytes, record: Record) -> Recording:
+    def beside(self, head: Head, body: bytes, record: ExchangeRecord) -> Recording:
         record.wiped = self.record.wiped
         own = recording_of(head, body, record, self.room, self.body_bytes, self.keeper)
         own.is_temporary = self.is_temporary
@@ -196,7 +196,7 @@ class Recording(msgspec.Struct, eq=False):
 def recording_of(
     head: Head,
     body: bytes,
-    record: Record,
+    record: ExchangeRecord,
     room: Room,
     body_bytes: int,
     keeper: KeepsRecordings | None = None,

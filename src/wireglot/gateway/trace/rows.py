@@ -17,7 +17,7 @@ import msgspec
 
 from wireglot.gateway.observe.client_names import client_name
 from wireglot.gateway.observe.forms import tuple_of
-from wireglot.gateway.observe.record import MARKS, Record
+from wireglot.gateway.observe.record import MARKS, ExchangeRecord
 from wireglot.gateway.trace.conversations import history_of, read_request
 from wireglot.http.redaction import Redactor
 from wireglot_core.ir.errors import legible
@@ -129,7 +129,7 @@ class ExchangeRows:
     def __init__(self, worker: str, most: int = MAX_ROWS) -> None:
         self._worker = worker
         self._most = most
-        self._running: dict[str, Record] = {}
+        self._running: dict[str, ExchangeRecord] = {}
         self._over: OrderedDict[str, Facts] = OrderedDict()
         """By id, the oldest first."""
         self._bodies: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
@@ -149,7 +149,7 @@ class ExchangeRows:
 
     # Called by the observer.
 
-    def begin(self, record: Record) -> None:
+    def begin(self, record: ExchangeRecord) -> None:
         if record.operation in _UNLISTED_OPERATIONS or record.path.startswith(_UNLISTED_PATHS):
             return
         if record.routine:
@@ -158,7 +158,7 @@ class ExchangeRows:
         if self._listeners:
             self._tell(record)
 
-    def finish(self, record: Record) -> None:
+    def finish(self, record: ExchangeRecord) -> None:
         if self._running.pop(record.id, None) is None:
             return
         over = self._over
@@ -285,14 +285,14 @@ class ExchangeRows:
                 listener.tell(row)
         self._timer = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
 
-    def _tell(self, record: Record) -> None:
+    def _tell(self, record: ExchangeRecord) -> None:
         self._seen[record.id] = _what_matters(record)
         row = row_of(facts_of(record), self._worker)
         for listener in self._listeners:
             listener.tell(row)
 
 
-def _what_matters(record: Record) -> tuple[object, ...]:
+def _what_matters(record: ExchangeRecord) -> tuple[object, ...]:
     return (record.provider, record.upstream_model, record.attempts, record.first_byte, record.status,
             len(record.losses), record.recorded, record.waits, record.waits_until)  # fmt: skip
 
@@ -306,7 +306,7 @@ def wiped(row: Row) -> Row:
     return Row(id=row.id, at=row.at, worker=row.worker, key=row.key, state="failed", error=error)
 
 
-def facts_of(record: Record) -> Facts:
+def facts_of(record: ExchangeRecord) -> Facts:
     """All values of a row, as far as they are known. Texts are cut to length, but otherwise as the client or
     the provider wrote them: see `redacted`."""
     return (

@@ -24,7 +24,7 @@ from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.entry.guard import is_loopback
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.observer import Observer
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.trace.fleet_traces import FleetMember, FleetTraces
@@ -153,7 +153,7 @@ class Traces:
 
     # The life of an exchange.
 
-    def begin(self, incoming: Incoming, body: bytes, record: Record) -> Recording | None:
+    def begin(self, incoming: Incoming, body: bytes, record: ExchangeRecord) -> Recording | None:
         """None: it is not recorded."""
         is_temporary = not (self.policy.active and self.policy.begins(incoming))
         if is_temporary and (

@@ -18,7 +18,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.client_names import client_name
 from wireglot.gateway.observe.forms import dict_of
 from wireglot.gateway.observe.metrics import Metrics
-from wireglot.gateway.observe.record import MARKS, NAME_MAX, Record
+from wireglot.gateway.observe.record import MARKS, NAME_MAX, ExchangeRecord
 from wireglot.gateway.request.ending import Account
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
@@ -204,7 +204,7 @@ class UsageLedger:
         self._drain.due.set()
         return True
 
-    def finish(self, record: Record) -> None:
+    def finish(self, record: ExchangeRecord) -> None:
         """Complete the account of a request, if one was begun and is not complete."""
         account = self._open.pop(record.id, None)
         if account is None:
@@ -232,7 +232,7 @@ class UsageLedger:
             self._refusing = True
             self._note("error", "usage not recorded", detail=why)
 
-    def _price(self, record: Record, settings: Settings, started: int) -> Price | None:
+    def _price(self, record: ExchangeRecord, settings: Settings, started: int) -> Price | None:
         if settings is not self._settings:  # reloaded since the request came in: its own prices apply
             return known_price(settings, record.provider, record.upstream_model, started)
         # Prices change at most once an hour.
@@ -337,7 +337,7 @@ def intent(exchange: Exchange, target: Target, instance: str) -> UsageRow:
 
 def completed(
     row: UsageRow,
-    record: Record,
+    record: ExchangeRecord,
     *,
     price: Price | None,
     flags: tuple[str, ...],

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from wireglot.gateway.observe.log import Note
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.state.stored_forms import LOSSES
 from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.stores.base import Documents, StoreDown
@@ -82,7 +82,7 @@ class LossShelf:
         while self._waiting and await self._guard.run(self._flush):
             pass
 
-    def keep(self, record: Record) -> None:
+    def keep(self, record: ExchangeRecord) -> None:
         """Called once for each request with losses, when all of them are known."""
         if record.wiped:
             return
@@ -174,7 +174,7 @@ def _written_once(loss: Loss) -> bytes:
     return encode(loss.as_dict())
 
 
-def entry(record: Record, created: int) -> bytes:
+def entry(record: ExchangeRecord, created: int) -> bytes:
     """The page about one request; the worst losses first, as many as fit."""
     head = encode(
         {

@@ -21,7 +21,7 @@ import msgspec
 
 from wireglot.gateway.errors import QUOTA, RequestError
 from wireglot.gateway.observe.log import Note
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import ClientKey, Settings
@@ -462,7 +462,9 @@ class Quotas:
         claim = self.held_by(exchange) if exchange.rewritten else None
         return self.grow(claim, exchange, exchange.targets[0]) if claim is not None else None
 
-    def settle(self, reservation: Reservation, record: Record, ended: BaseException | None = None) -> None:
+    def settle(
+        self, reservation: Reservation, record: ExchangeRecord, ended: BaseException | None = None
+    ) -> None:
         """Replace the reservation by the actual usage. `ended`: the exception that the request ended with, if
         any."""
         self._claims.pop(record.id, None)
@@ -527,7 +529,7 @@ class _Metered:
 
     __slots__ = ("_record", "_reservation", "heard")
 
-    def __init__(self, reservation: Reservation, letters: Letters, record: Record) -> None:
+    def __init__(self, reservation: Reservation, letters: Letters, record: ExchangeRecord) -> None:
         self._reservation = reservation
         self._record = record
         self.heard = letters.listen

@@ -14,7 +14,7 @@ import msgspec
 from wireglot.gateway.config.prices import known_price, why_unknown
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics, Readings
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.account_details import shown_route
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import CANDIDATE
@@ -412,7 +412,7 @@ def larger(reservation: Reservation, exchange: Exchange, target: Target) -> list
     return found
 
 
-def used(reservation: Reservation, record: Record, ended: BaseException | None) -> Mapping[Unit, int]:
+def used(reservation: Reservation, record: ExchangeRecord, ended: BaseException | None) -> Mapping[Unit, int]:
     """The usage of a request, as far as it is known. `ended`: the exception that it ended with, if any."""
     if record.attempts == 0 and ended is not None:
         return NOTHING  # refused here: no provider was called
@@ -426,7 +426,7 @@ def used(reservation: Reservation, record: Record, ended: BaseException | None) 
     return {"requests": 1, "tokens": usage.total, "cost": _cost(reservation, record, usage)}
 
 
-def estimate(reservation: Reservation, record: Record, *, asked: bool = False) -> None:
+def estimate(reservation: Reservation, record: ExchangeRecord, *, asked: bool = False) -> None:
     """Record an estimate for an answer without reported usage: the ledger must agree with the limits, since
     budgets begin with its sums. `asked`: a provider has read the request, whatever it answered."""
     if reservation.letters is None or record.usage_source == "provider":
@@ -471,7 +471,7 @@ def _likely_cost(reservation: Reservation, target: Target, likely: Usage) -> int
     return cost(price, likely)
 
 
-def _cost(reservation: Reservation, record: Record, usage: Usage) -> int:
+def _cost(reservation: Reservation, record: ExchangeRecord, usage: Usage) -> int:
     """At the price of the provider that answered; if that is unknown, the reserved amount."""
     price = known_price(reservation.settings, record.provider, record.upstream_model, reservation.at)
     return reservation.likely_cost if price is None else cost(price, usage)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.request.job import read
@@ -166,7 +166,7 @@ class Background:
         event_log = EventLog(
             stored, patch, keeps=job.stream, full_bytes=self.full_bytes, held_bytes=self.held_bytes
         )
-        record = Record(
+        record = ExchangeRecord(
             f"req_{secrets.token_hex(12)}",
             time.monotonic(),
             asked_as=exchange.record.id,

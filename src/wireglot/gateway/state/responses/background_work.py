@@ -10,7 +10,7 @@ import msgspec
 
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.log import Note
-from wireglot.gateway.observe.record import CLIENT_LEFT, Record
+from wireglot.gateway.observe.record import CLIENT_LEFT, ExchangeRecord
 from wireglot.gateway.request.exchange import Answerer, Exchange, Tap, TapBeside
 from wireglot.gateway.request.problems import error_of, note_bug, shown
 from wireglot.gateway.state.conversations.items import stored_of
@@ -52,9 +52,9 @@ class ObservesRequests(Protocol):
     @property
     def note(self) -> Note: ...
 
-    def begin(self, record: Record) -> None: ...
+    def begin(self, record: ExchangeRecord) -> None: ...
 
-    def finish(self, record: Record) -> None: ...
+    def finish(self, record: ExchangeRecord) -> None: ...
 
 
 class Workplace(msgspec.Struct, kw_only=True):
