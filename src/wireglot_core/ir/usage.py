@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Annotated, Final, Literal, NamedTuple, get_type_hints
+from typing import Annotated, Final, Literal, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
 Side = Literal["input", "output"]
+_Row = TypeVar("_Row", bound=msgspec.Struct)
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -102,6 +103,12 @@ _KIND_OF: Final = [count.kind or name for name, count in COUNTS.items()]
 def counts_of(counts: TokenCounts) -> tuple[int, ...]:
     """All counts, in the order of `COUNTS`; a count that was not reported is 0."""
     return tuple([value or 0 for value in _ALL(counts)])
+
+
+def with_counts(row: _Row, counts: TokenCounts) -> _Row:
+    """A row with all counts; a count that was not reported is 0."""
+    reported = {name: value or 0 for name, value in zip(COUNTS, _ALL(counts), strict=True)}
+    return msgspec.structs.replace(row, **reported)
 
 
 def kinds_of(counts: TokenCounts) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from wireglot_core.ir.errors import MESSAGE_MAX, legible
 from wireglot_core.ir.outcome import Usage, added
-from wireglot_core.ir.usage import COUNTS, KINDS, Kind, counts_of, kinds_of
+from wireglot_core.ir.usage import COUNTS, KINDS, Kind, counts_of, kinds_of, with_counts
 
 ALL = Usage(
     input=1, cache_read=20, cache_write=300, cache_write_long=4000, tool_prompt=50_000, output=6, reasoning=70
@@ -18,6 +18,7 @@ def test_what_went_in_and_what_came_out():
 
 def test_counts_have_their_names_and_their_order():
     assert counts_of(ALL) == (1, 20, 300, 4000, 50_000, 6, 70)
+    assert with_counts(Usage(output=9), ALL) == ALL
     assert [getattr(ALL, name) for name in COUNTS] == list(counts_of(ALL))
     assert counts_of(Usage(output=1))[-1] == 0
 

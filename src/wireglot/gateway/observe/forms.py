@@ -9,11 +9,14 @@ field of that kind is declared in one place; values that it computes are listed 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Final, Literal, NamedTuple, get_args, get_type_hints
+from itertools import takewhile
+from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args, get_type_hints
 
 import msgspec
 
 Form = Literal["ledger", "row", "log", "metrics", "span"]
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
 
 Part = Literal["", "each", "problem", "end"]
@@ -102,33 +105,61 @@ class Marks:
         return copied
 
 
-# Readers are written out as source text and compiled at import, as dataclasses do it with their methods: with
-# a loop over the sources for each request they would take three times as long.
+# Projections are written out as source text and compiled at import, as dataclasses do it with their methods:
+# with a loop over the sources for each request they would take three times as long.
 
 
-def tuple_of(sources: Iterable[Source], *, cut: bool = False) -> Callable[[Any], tuple[Any, ...]]:
-    """Reads the values of the sources from a record. `cut`: texts have at most their letters."""
-    return _compiled(f"({''.join(f'{_value(source, cut)}, ' for source in sources)})")
+def tuple_of(
+    sources: Iterable[Source], *, computed: Iterable[str] = (), cut: bool = False
+) -> Callable[..., tuple[Any, ...]]:
+    """Makes a tuple of the values of a record, then of computed ones, which are passed by name. `cut`: texts
+    have at most their letters."""
+    items = (*[_value(source, cut) for source in sources], *computed)
+    return _compiled(computed, f"({', '.join(items)},)")
 
 
-def dict_of(
-    sources: Iterable[Source], *, cut: bool = False, sparse: bool = False
-) -> Callable[[Any], dict[str, Any]]:
-    """The same by name. `sparse`: without those that are empty, unless they are always shown."""
+def dict_of(sources: Iterable[Source], *, sparse: bool = False) -> Callable[..., dict[str, Any]]:
+    """Makes a dictionary by name. `sparse`: without empty values, unless they are always shown."""
     items = (
-        f"**({{{source.name!r}: value}} if (value := {_value(source, cut)}) else {{}})"
+        f"**({{{source.name!r}: value}} if (value := {_value(source)}) else {{}})"
         if sparse and not source.always
-        else f"{source.name!r}: {_value(source, cut)}"
+        else f"{source.name!r}: {_value(source)}"
         for source in sources
     )
-    return _compiled(f"{{{', '.join(items)}}}")
+    return _compiled((), f"{{{', '.join(items)}}}")
 
 
-def _value(source: Source, cut: bool) -> str:
+def struct_of(
+    struct: type[_Struct], sources: Iterable[Source], computed: Iterable[str]
+) -> Callable[..., _Struct]:
+    """Makes a struct of the values of a record and of the computed ones, which are passed by name."""
+    given = _given(sources, computed)
+    # Without names as far as possible, which is faster.
+    leading = list(takewhile(given.__contains__, struct.__struct_fields__))
+    items = (*[given.pop(name) for name in leading], *[f"{name}={value}" for name, value in given.items()])
+    return _compiled(computed, f"make({', '.join(items)})", struct)
+
+
+def replacement_of(
+    struct: type[_Struct], sources: Iterable[Source], computed: Iterable[str]
+) -> Callable[..., _Struct]:
+    """The same from another struct of the kind, `old`: a copy with these values."""
+    items = [f"{name}={value}" for name, value in _given(sources, computed).items()]
+    return _compiled(("old", *computed), f"make(old, {', '.join(items)})", msgspec.structs.replace)
+
+
+def _given(sources: Iterable[Source], computed: Iterable[str]) -> dict[str, str]:
+    return {source.name: _value(source, cut=True) for source in sources} | {name: name for name in computed}
+
+
+def _value(source: Source, cut: bool = False) -> str:
     assert all(name.isidentifier() for name in source.path.split(".")), source.path
     return f"record.{source.path}{f'[: {source.letters}]' if cut and source.letters else ''}"
 
 
-def _compiled(expression: str) -> Callable[[Any], Any]:
-    made: Callable[[Any], Any] = eval(compile(f"lambda record: {expression}", "<forms of a record>", "eval"))
-    return made
+def _compiled(
+    computed: Iterable[str], expression: str, make: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    text = f"lambda {', '.join(['record', '*', *computed] if computed else ['record'])}: {expression}"
+    compiled: Callable[..., Any] = eval(compile(text, "<forms of a record>", "eval"), {"make": make})
+    return compiled

@@ -304,7 +304,7 @@ class Metrics:
             self._cells.clear()
 
     def finish(self, record: ExchangeRecord) -> None:
-        alike = (*_alike_of(record), record.usage is None, record.cost is None)
+        alike = (_alike_of(record), record.usage is None, record.cost is None)
         cells = self._cells.get(alike)
         if cells is None:
             model = self.models.label(record.upstream_model, record.outcome == "ok" and record.status < 400)

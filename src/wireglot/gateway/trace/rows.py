@@ -58,7 +58,11 @@ _COPIED: Final = MARKS.copied("row", _COMPUTED)
 _KEPT: Final = {source.path: source for source in (*MARKS.sources("row"), *_COPIED)}
 _KEPT_OTHERWISE: Final = ("usage", "losses")
 """As the tokens of each kind, and as the counts and features of the losses."""
-_kept_of: Final = tuple_of([_KEPT[path] for path in _KEPT if path not in _KEPT_OTHERWISE], cut=True)
+_kept_of: Final = tuple_of(
+    [source for path, source in _KEPT.items() if path not in _KEPT_OTHERWISE],
+    computed=(*_KEPT_OTHERWISE, "at"),
+    cut=True,
+)
 _PATHS: Final = (*[path for path in _KEPT if path not in _KEPT_OTHERWISE], *_KEPT_OTHERWISE)
 
 Facts = tuple[Any, ...]
@@ -309,11 +313,11 @@ def wiped(row: Row) -> Row:
 def facts_of(record: ExchangeRecord) -> Facts:
     """All values of a row, as far as they are known. Texts are cut to length, but otherwise as the client or
     the provider wrote them: see `redacted`."""
-    return (
-        *_kept_of(record),
-        record.token_kinds or record.kinds() if record.usage is not None else None,
-        _counted(record.grouped_losses()) if record.losses else None,
-        round(time.time() - (time.monotonic() - record.started), 3),
+    return _kept_of(
+        record,
+        usage=record.token_kinds or record.kinds() if record.usage is not None else None,
+        losses=_counted(record.grouped_losses()) if record.losses else None,
+        at=round(time.time() - (time.monotonic() - record.started), 3),
     )
 
 
