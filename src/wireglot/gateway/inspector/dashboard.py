@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 import msgspec
 
 from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import invalid_value
+from wireglot.gateway.observe.record import MARKS
 from wireglot.gateway.request.headers import identity
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
@@ -29,6 +31,7 @@ from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.targets.health import Health
 from wireglot.gateway.trace.export import as_text
+from wireglot.gateway.trace.rows import COPIED
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.stores import StoreDown
@@ -277,34 +280,33 @@ _WAITING_SECONDS: Final = 30.0
 _OUTCOMES: dict[State, Outcome] = {"running": "", "done": "ok", "failed": "error", "left": "client_abort"}
 
 
+_IN_LIST: Final = {source.path: source.name for source in COPIED}
+_COLUMNS: Final = {
+    source.name: _IN_LIST[source.path] for source in MARKS.sources("ledger") if source.path in _IN_LIST
+}
+"""Columns of the ledger whose value is also in the list, and its name there."""
+_columns_of: Final = attrgetter(*_COLUMNS.values())
+
+
 def usage_of(row: Row, group: str = "") -> UsageRow:
     """The row of usage for an exchange. `group`: of its key."""
+    columns: dict[str, Any] = dict(zip(_COLUMNS, _columns_of(row), strict=True))
     started, tokens = round(row.at * 1000), row.tokens or Tokens()
-    usage = UsageRow(
-        id=row.id,
-        caller=row.key,
-        started=started,
-        finished=started + round(row.total_ms or 0),
-        model=row.asked,
-        provider=row.provider,
-        upstream_model=row.model,
-        outcome=_OUTCOMES[row.state],
-        first_byte=round(row.first_ms or 0),
-        cost=row.cost,
-        losses=tuple(row.features),
-        client=row.client,
-        agent=row.agent_name,
-        session=row.session,
-        caller_group=group,
-    )
-    return msgspec.structs.replace(
-        usage,
-        input=tokens.input - tokens.cached - tokens.cache_written,
-        cache_read=tokens.cached,
-        cache_write=tokens.cache_written,
-        output=tokens.output - tokens.reasoning,
-        reasoning=tokens.reasoning,
-    )
+    columns |= {
+        "started": started,
+        "finished": started + round(row.total_ms or 0),
+        "outcome": _OUTCOMES[row.state],
+        "first_byte": round(row.first_ms or 0),
+        "losses": tuple(row.features),
+        "client": row.client,
+        "caller_group": group,
+        "input": tokens.input - tokens.cached - tokens.cache_written,
+        "cache_read": tokens.cached,
+        "cache_write": tokens.cache_written,
+        "output": tokens.output - tokens.reasoning,
+        "reasoning": tokens.reasoning,
+    }
+    return UsageRow(**columns)
 
 
 class DashboardPage:

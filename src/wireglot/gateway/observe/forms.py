@@ -30,8 +30,8 @@ class As(msgspec.Struct, frozen=True):
 
     name: str
     letters: int = 0
-    """Characters that are shown: others wrote the text. 0: it is one of our own words, an operator's name, or
-    no text."""
+    """Characters that are shown: others wrote the text, and secrets are removed where others read it. 0: it
+    is one of our own words, an operator's name, or no text."""
     of: str = ""
     """The attribute of the field that is shown; "": the field."""
     part: Part = ""

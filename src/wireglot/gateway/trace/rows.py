@@ -54,8 +54,8 @@ _COMPUTED: Final = (
 """The fields of a row that are computed here; the others are copied from the record."""
 OTHER_FIELDS: Final = ("worker", "title", "history")
 """Those that no record has: the process, and what is read from bodies later."""
-_COPIED: Final = MARKS.copied("row", _COMPUTED)
-_KEPT: Final = {source.path: source for source in (*MARKS.sources("row"), *_COPIED)}
+COPIED: Final = MARKS.copied("row", _COMPUTED)
+_KEPT: Final = {source.path: source for source in (*MARKS.sources("row"), *COPIED)}
 _KEPT_OTHERWISE: Final = ("usage", "losses")
 """As the tokens of each kind, and as the counts and features of the losses."""
 _kept_of: Final = tuple_of(
@@ -70,12 +70,12 @@ Facts = tuple[Any, ...]
 not tracked by the garbage collector."""
 AT, CALLER, ID = len(_PATHS), _PATHS.index("caller"), _PATHS.index("id")
 """Indexes of some of the facts."""
-_copied: Final[Callable[[Facts], Facts]] = itemgetter(*[_PATHS.index(source.path) for source in _COPIED])
-_COPIED_NAMES: Final = tuple(source.name for source in _COPIED)
+_copied: Final[Callable[[Facts], Facts]] = itemgetter(*[_PATHS.index(source.path) for source in COPIED])
+_COPIED_NAMES: Final = tuple(source.name for source in COPIED)
 _foreign_texts: Final[Callable[[Facts], tuple[str, ...]]] = itemgetter(
-    *[_PATHS.index(source.path) for source in _COPIED if source.letters]
+    *[_PATHS.index(source.path) for source in COPIED if source.letters]
 )
-_FREE_TEXTS: Final = (*[source.name for source in _COPIED if source.letters], "title")
+_FREE_TEXTS: Final = (*[source.name for source in COPIED if source.letters], "title")
 """For rows written by others."""
 _needed: Final[Callable[[Facts], Facts]] = itemgetter(
     *map(
