@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import get_args
 
 from tools.structure import (
@@ -202,19 +203,51 @@ def test_catching_everything_to_raise_it_again_is_no_broad_except():
     )
 
 
+def declared_losses(module: Module) -> Iterator[tuple[str, str, str]]:
+    """Feature, action and place of each loss that its code or its tables of lost fields declare. A row must
+    have constants, or `feature_of` for what is lost with a signature; code may compute them."""
+    for node in module.nodes:
+        if not isinstance(node, ast.Call) or (name := getattr(node.func, "id", "")) not in ("Loss", "Lost"):
+            continue
+        feature, action = [*node.args, None, None][name == "Loss" :][:2]
+        if isinstance(feature, ast.Name) and feature.id == "feature_of":
+            features = ["message.phase", "reasoning.signature"]
+        else:
+            features = [str(feature.value)] if isinstance(feature, ast.Constant) else []
+        if features and isinstance(action, ast.Constant):
+            for each in features:
+                yield str(each), str(action.value), f"{module.name}:{node.lineno}"
+        elif name == "Lost":
+            yield "?", "?", f"{module.name}:{node.lineno}"
+
+
 def test_every_loss_that_the_code_declares_is_judged():
     """[X25] A new feature comes with its rows in `GRADES`: how bad it is, and why."""
     missing = [
-        f"{feature.value!r} {action.value!r} ({name}:{node.lineno})"
-        for name, module in modules().items()
-        for node in module.nodes
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Loss" and len(node.args) >= 3
-        for feature, action in [node.args[1:3]]
-        if isinstance(feature, ast.Constant) and isinstance(action, ast.Constant)
-        if (feature.value, action.value) not in GRADES
+        f"{feature!r} {action!r} ({place})"
+        for module in modules().values()
+        for feature, action, place in declared_losses(module)
+        if (feature, action) not in GRADES
     ]
     assert missing == [], "add their rows to GRADES in ir/grades.py"
     assert {feature for feature, _ in GRADES} == set(get_args(Feature))
+
+
+def test_losses_in_rows_are_found_as_well_as_those_in_code():
+    code = (
+        'Loss(path, "image", "dropped", "x")\n'
+        'Loss(path, feature, "dropped")\n'
+        'Lost("citations", "dropped", "x")\n'
+        'Lost(feature_of, "approximated", "x")\n'
+        'Lost(computed, "dropped", "x")\n'
+    )
+    assert list(declared_losses(Module("x", SOURCES, nodes_of(code)))) == [
+        ("image", "dropped", "x:1"),
+        ("citations", "dropped", "x:3"),
+        ("message.phase", "approximated", "x:4"),
+        ("reasoning.signature", "approximated", "x:4"),
+        ("?", "?", "x:5"),
+    ]
 
 
 def test_what_a_checker_is_asked_to_pass_over_has_its_reason_beside_it():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from wireglot_core.dialects.lost_fields import Lost
 from wireglot_core.dialects.surface import Surface
 from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.loss import Loss
@@ -22,11 +23,12 @@ def media_note(kind: str) -> str:
     return f"[{kind} left out: this model cannot take it]"
 
 
-ONE_ANSWER: Final = Loss("$.others", "candidates", "dropped", "this dialect can hold only one answer")
+OTHER_ANSWERS: Final = Lost("candidates", "dropped", "this dialect can hold only one answer")
+ONE_ANSWER: Final = OTHER_ANSWERS.at("$.others")
 """The loss for further answers, whole or streamed."""
 
-NO_SAFEGUARDS: Final = Loss("$.safeguards", "safeguards", "dropped", "this dialect has no such check")
-NO_RESULTS: Final = Loss("$.safeguard_results", "safeguards", "dropped", "no field for results of a check")
+NO_SAFEGUARDS: Final = Lost("safeguards", "dropped", "this dialect has no such check")
+NO_RESULTS: Final = Lost("safeguards", "dropped", "no field for results of a check")
 
 
 def lost_details(error: ApiError, names: Sequence[str]) -> list[Loss]:

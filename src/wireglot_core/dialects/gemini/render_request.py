@@ -244,4 +244,4 @@ def _render_rest(request: Request, body: dict[str, Any], form: dict[str, Any], o
         )
     _MISSING.declare(request, out)
     if request.safeguards:
-        out.append(NO_SAFEGUARDS)
+        out.append(NO_SAFEGUARDS.at("$.safeguards"))

@@ -190,7 +190,7 @@ def render_response(
     renderer = PartRenderer(context, "client")
     out = renderer.losses
     if response.safeguard_results:
-        out.append(NO_RESULTS)
+        out.append(NO_RESULTS.at("$.safeguard_results"))
     losses_of_extra(response.extra, OWN, "$", out, "response.extra")
     fields, form = own_fields(response.extra, OWN), own_form(response.extra, OWN)
     body: dict[str, Any] = {}

@@ -271,7 +271,7 @@ class GeminiWriter(AnswerWriter):
         event = self._completed(event)
         usage, tier, extra = event.usage, event.service_tier, event.extra
         if event.safeguard_results:
-            self.losses.append(NO_RESULTS)
+            self.losses.append(NO_RESULTS.at("$.safeguard_results"))
         losses_of_extra(extra, OWN, "$", self.losses, "response.extra")
         fields, form = own_fields(extra, OWN), own_form(extra, OWN)
         chunk: dict[str, Any] = {}

@@ -222,7 +222,7 @@ def _render_rest(request: Request, body: dict[str, Any], native: bool, losses: l
         losses.append(Loss("$.parallel_tools", "parallel_tools", "dropped", detail))
     _MISSING.declare(request, losses)
     if request.safeguards:
-        losses.append(NO_SAFEGUARDS)
+        losses.append(NO_SAFEGUARDS.at("$.safeguards"))
 
 
 # --- the conversation

@@ -53,7 +53,7 @@ def render_response(
 ) -> Rendered[dict[str, Any]]:
     losses: list[Loss] = []
     if response.safeguard_results:
-        losses.append(NO_RESULTS)
+        losses.append(NO_RESULTS.at("$.safeguard_results"))
     if response.others:
         losses.append(ONE_ANSWER)
     steps = AnswerSteps(context, losses)

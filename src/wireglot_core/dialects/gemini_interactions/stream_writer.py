@@ -144,7 +144,7 @@ class InteractionsWriter(AnswerWriter):
         self._release(out)
         finish = self._completed(finish)
         if finish.safeguard_results:
-            self.losses.append(NO_RESULTS)
+            self.losses.append(NO_RESULTS.at("$.safeguard_results"))
         losses_of_extra(finish.extra, OWN, "$", self.losses, "response.extra")
         body = dict(self._shell)
         ending(body, finish.stop, self._calls, finish.usage, finish.service_tier, self.losses)

@@ -6,11 +6,11 @@ from typing import Any, Final, NamedTuple, assert_never
 
 from wireglot_core.dialects.base import Body, Context, Rendered, reported_model
 from wireglot_core.dialects.body import stated_model
-from wireglot_core.dialects.common_losses import NO_RESULTS, ONE_ANSWER
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.iso_time import iso_time, unix_seconds
 from wireglot_core.dialects.ollama.calls import parse_call, render_call
 from wireglot_core.dialects.ollama.extras import NAME, UNKNOWN, put_back
+from wireglot_core.dialects.ollama.lost_fields import LOST_IN_ANSWERS
 from wireglot_core.dialects.ollama.media import parse_media, render_media
 from wireglot_core.dialects.ollama.outcome import (
     METRICS,
@@ -33,7 +33,7 @@ from wireglot_core.ir.content import (
     ToolResult,
 )
 from wireglot_core.ir.errors import UpstreamFault
-from wireglot_core.ir.loss import Loss, feature_of, left_out, losses_of_extra
+from wireglot_core.ir.loss import Loss, left_out, losses_of_extra
 from wireglot_core.ir.outcome import Response
 from wireglot_core.ir.request import Request
 from wireglot_core.ir.verdict import malformed
@@ -205,34 +205,22 @@ class AnswerParts:
         self._rank = max(rank, self._rank)
 
     def _text(self, part: Text, path: str) -> Fragment | None:
-        losses = self.losses
-        losses_of_extra(part.extra, NAME, path, losses)
-        if part.refusal:
-            losses.append(Loss(f"{path}.refusal", "refusal", "approximated", "a refusal is plain text"))
-        if part.citations:
-            losses.append(Loss(f"{path}.citations", "citations", "dropped", "answers have no citations"))
-        if part.signature is not None:
-            feature = feature_of(part.signature)
-            losses.append(Loss(f"{path}.signature", feature, "dropped", "messages have no state"))
-        if part.cache is not None:
-            losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "answers have no cache markers"))
+        LOST_IN_ANSWERS.of(part, path, self.losses)
         if not part.text and not part.logprobs:
             return None
         self._ordered(_SAID, path, self.spoken)
         self.spoken = True
         if part.logprobs and not part.text:
-            losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "there is no text they are about"))
+            detail = "there is no text they are about"
+            self.losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", detail))
         return {"content": part.text}
 
     def _reasoning(self, part: Reasoning, path: str) -> Fragment | None:
-        losses = self.losses
-        losses_of_extra(part.extra, NAME, path, losses)
         if part.redacted:
-            losses.append(Loss(path, "reasoning.redacted", "dropped", "thinking is plain text"))
+            losses_of_extra(part.extra, NAME, path, self.losses)
+            self.losses.append(Loss(path, "reasoning.redacted", "dropped", "thinking is plain text"))
             return None
-        if part.signature is not None:
-            feature = feature_of(part.signature)
-            losses.append(Loss(f"{path}.signature", feature, "dropped", "thinking has no state"))
+        LOST_IN_ANSWERS.of(part, path, self.losses)
         if not part.text:
             return None
         self._ordered(_THOUGHT, path, self.thought)
@@ -257,7 +245,7 @@ def render_answer(
     losses: list[Loss] = []
     if response.stop.reason == "malformed_call" and response.stop.dialect != NAME:
         return Rendered({"error": malformed(response.stop).message})
-    losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
+    LOST_IN_ANSWERS.of(response, "$", losses)
     form = own_form(response.extra, NAME)
     parts = AnswerParts(losses, response.extra is not None and response.extra.dialect == NAME)
     message: Fragment = {"content": ""}
@@ -281,12 +269,6 @@ def render_answer(
         raw = form.get("logprobs")
         same = parse_logprobs(raw) == tuple(logprobs)
         out["logprobs"] = raw if same else render_logprobs(tuple(logprobs))
-    if response.others:
-        losses.append(ONE_ANSWER)
-    if response.service_tier and response.service_tier != "standard":
-        losses.append(Loss("$.service_tier", "service_tier", "dropped", "answers have no tier"))
-    if response.safeguard_results:
-        losses.append(NO_RESULTS)
     return Rendered(put_back(out, response.extra), tuple(losses))
 
 

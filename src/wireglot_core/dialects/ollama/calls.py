@@ -8,8 +8,9 @@ from typing import Any, Final
 from wireglot_core.dialects.arguments import arguments_text, declare_arguments, read_arguments
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.ollama.extras import NAME, keep, put_back
+from wireglot_core.dialects.ollama.lost_fields import LOST_IN_REQUESTS
 from wireglot_core.ir.content import ToolCall
-from wireglot_core.ir.loss import Loss, feature_of, losses_of_extra
+from wireglot_core.ir.loss import Loss
 
 _CALL: Final = frozenset({"id", "type", "function"})
 _FUNCTION: Final = frozenset({"index", "name", "arguments"})
@@ -57,14 +58,8 @@ def parse_call(call: Fields, mint: Callable[[str], str]) -> ToolCall:
 
 def render_call(part: ToolCall, path: str, losses: list[Loss], index: int | None = None) -> dict[str, Any]:
     """`index`: the index of the call in an answer, as servers write it."""
-    losses_of_extra(part.extra, NAME, path, losses)
+    LOST_IN_REQUESTS.of(part, path, losses)
     form = own_form(part.extra, NAME)
-    if part.namespace:
-        losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "functions have no namespaces"))
-    if part.cache is not None:
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "prompts are cached implicitly"))
-    if part.signature is not None:
-        losses.append(Loss(f"{path}.signature", feature_of(part.signature), "dropped", "calls have no state"))
     out: dict[str, Any] = {}
     if form.get("id") != "absent":
         out["id"] = part.id

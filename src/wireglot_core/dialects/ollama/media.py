@@ -8,8 +8,9 @@ from typing import Final, Literal
 
 from wireglot_core.dialects.fields import Fields
 from wireglot_core.dialects.ollama.extras import NAME
+from wireglot_core.dialects.ollama.lost_fields import LOST_IN_REQUESTS
 from wireglot_core.ir.content import Media
-from wireglot_core.ir.loss import Loss, feature_of, losses_of_extra
+from wireglot_core.ir.loss import Loss, losses_of_extra
 
 _HEAD_CHARS: Final = 16
 """Characters of base64 that contain the 12 bytes needed to detect the type."""
@@ -63,20 +64,14 @@ def parse_media(data: str) -> Media:
 
 def render_media(part: Media, path: str, losses: list[Loss]) -> str | None:
     """The base64 data; None if it cannot be expressed."""
-    losses_of_extra(part.extra, NAME, path, losses)
-    if part.file_id is not None or part.url is not None:
+    by_reference = part.file_id is not None or part.url is not None
+    if by_reference or part.data is None or part.kind not in ("image", "audio"):
+        losses_of_extra(part.extra, NAME, path, losses)
+        what = "media are sent as base64 only" if by_reference else f"{part.kind} is not supported"
         feature = "file_reference" if part.file_id is not None else part.kind
-        losses.append(Loss(path, feature, "dropped", "media are sent as base64 only; replaced by a note"))
+        losses.append(Loss(path, feature, "dropped", f"{what}; replaced by a note"))
         return None
-    if part.data is None or part.kind not in ("image", "audio"):
-        losses.append(Loss(path, part.kind, "dropped", f"{part.kind} is not supported; replaced by a note"))
-        return None
-    if part.signature is not None:
-        losses.append(Loss(f"{path}.signature", feature_of(part.signature), "dropped", "media have no state"))
-    if part.cache is not None:
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "prompts are cached implicitly"))
-    if part.detail not in ("", "auto"):
-        losses.append(Loss(f"{path}.detail", "image.detail", "dropped", "pictures have no detail level"))
+    LOST_IN_REQUESTS.of(part, path, losses)
     if parse_media(part.data) != Media(part.kind, part.mime, part.data) or part.name:
         losses.append(Loss(path, part.kind, "approximated", "its type and name are not stated"))
     return part.data

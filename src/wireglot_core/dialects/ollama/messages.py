@@ -17,6 +17,7 @@ from wireglot_core.dialects.common_losses import media_note
 from wireglot_core.dialects.fields import Fields, own_form, text_in
 from wireglot_core.dialects.ollama.calls import parse_call, render_call
 from wireglot_core.dialects.ollama.extras import NAME, keep, put_back
+from wireglot_core.dialects.ollama.lost_fields import LOST_IN_REQUESTS
 from wireglot_core.dialects.ollama.media import parse_images, render_media
 from wireglot_core.dialects.turns import TurnWriter
 from wireglot_core.ir.content import (
@@ -31,7 +32,7 @@ from wireglot_core.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot_core.ir.loss import Loss, feature_of, left_out, losses_of_extra
+from wireglot_core.ir.loss import Loss, left_out, losses_of_extra
 
 _ROLES: Final[dict[str, Role]] = {
     "user": "user",
@@ -198,9 +199,7 @@ class MessageRenderer(TurnWriter):
         self._out, self._current, self._rank = [], {}, _CALLED
         form = own_form(message.extra, NAME)
         self._role = form.get("role", message.role)
-        losses_of_extra(message.extra, NAME, path, self.losses)
-        if message.name:
-            self.losses.append(Loss(f"{path}.name", "message.name", "dropped", "messages have no names"))
+        LOST_IN_REQUESTS.of(message, path, self.losses)
         for position, part in enumerate(message.content):
             self._part(part, f"{path}.content[{position}]", message.role)
         own = message.extra is not None and message.extra.dialect == NAME
@@ -213,7 +212,7 @@ class MessageRenderer(TurnWriter):
     def _part(self, part: Part, path: str, role: Role) -> None:
         match part:
             case Text():
-                self._lose_of_text(part, path)
+                LOST_IN_REQUESTS.of(part, path, self.losses)
                 if part.text:
                     self._place(_SAID)["content"] = part.text
             case ToolCall():
@@ -241,50 +240,35 @@ class MessageRenderer(TurnWriter):
         self._rank = rank
         return self._current
 
-    def _lose_of_text(self, part: Text, path: str) -> None:
-        if part.is_plain(NAME):
-            return
-        losses_of_extra(part.extra, NAME, path, self.losses)
-        if part.cache is not None:
-            self._lose(f"{path}.cache", "cache_marker", "prompts are cached implicitly")
-        if part.refusal:
-            self.losses.append(Loss(f"{path}.refusal", "refusal", "approximated", "a refusal is plain text"))
-        if part.citations:
-            self._lose(f"{path}.citations", "citations", "no citations in requests")
-        if part.logprobs:
-            self._lose(f"{path}.logprobs", "logprobs", "no logprobs in requests")
-        if part.signature is not None:
-            self._lose(f"{path}.signature", feature_of(part.signature), "messages have no state")
-
-    def _lose(self, path: str, feature: Any, detail: str) -> None:
-        self.losses.append(Loss(path, feature, "dropped", detail))
-
     def _reasoning(self, part: Reasoning, path: str, role: Role) -> None:
-        losses_of_extra(part.extra, NAME, path, self.losses)
-        if part.redacted:
-            self._lose(path, "reasoning.redacted", "opaque reasoning of another provider")
+        losses = self.losses
+        if part.redacted or role != "assistant":
+            losses_of_extra(part.extra, NAME, path, losses)
+            if part.redacted:
+                detail = "opaque reasoning of another provider"
+                losses.append(Loss(path, "reasoning.redacted", "dropped", detail))
+            else:
+                losses.append(Loss(path, "reasoning.text", "dropped", f"no reasoning in a {role} message"))
             return
-        if role != "assistant":
-            self._lose(path, "reasoning.text", f"no reasoning in a {role} message")
-            return
-        if part.signature is not None:
-            self._lose(f"{path}.signature", feature_of(part.signature), "thinking has no state")
+        LOST_IN_REQUESTS.of(part, path, losses)
         if part.text:
             self._place(_THOUGHT)["thinking"] = part.text
 
     def _call(self, part: ToolCall, path: str, role: Role) -> None:
         if role != "assistant":
-            self._lose(path, "content.position", f"no calls in a {role} message")
+            detail = f"no calls in a {role} message"
+            self.losses.append(Loss(path, "content.position", "dropped", detail))
             return
         self.calls[part.id] = part
         self._place(_CALLED).setdefault("tool_calls", []).append(render_call(part, path, self.losses))
 
     def _result(self, part: ToolResult, path: str, role: Role) -> None:
         if role != "user":
-            self._lose(path, "content.position", f"no results in a {role} message")
+            detail = f"no results in a {role} message"
+            self.losses.append(Loss(path, "content.position", "dropped", detail))
             return
-        losses_of_extra(part.extra, NAME, path, self.losses)
         form = own_form(part.extra, NAME)
+        LOST_IN_REQUESTS.of(part, path, self.losses)
         call = self.calls.get(part.call_id)
         texts: list[str] = []
         images: list[str] = []
@@ -295,10 +279,6 @@ class MessageRenderer(TurnWriter):
                 Loss(f"{path}.is_error", "tool_result.error", "approximated", "stated in the text")
             )
             texts[:1] = [f"Error: {texts[0]}" if texts else "Error: the tool failed"]
-        if part.cache is not None:
-            self._lose(f"{path}.cache", "cache_marker", "prompts are cached implicitly")
-        if part.kind != "function":
-            self.losses.append(Loss(path, "tool.custom", "approximated", "results do not state their kind"))
         out: dict[str, Any] = {"role": form.get("role", "tool"), "content": _BETWEEN.join(texts)}
         name = part.name or ("" if self._native or call is None else call.name)
         if name:
@@ -313,7 +293,7 @@ class MessageRenderer(TurnWriter):
     def _result_part(self, item: ResultPart, path: str, texts: list[str], images: list[str]) -> None:
         match item:
             case Text():
-                self._lose_of_text(item, path)
+                LOST_IN_REQUESTS.of(item, path, self.losses)
                 if item.text:
                     if images:
                         self.losses.append(

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.ollama.extras import NAME
+from wireglot_core.dialects.ollama.lost_fields import LOST_IN_ANSWERS
 from wireglot_core.dialects.usage_checks import COUNT_MAX, Numbers, UsageFields, losses_of_usage, uncounted
 from wireglot_core.ir.content import Extra, TokenLogprob
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Stop, StopReason, Usage
 from wireglot_core.ir.usage import counts_of
 
@@ -50,12 +51,8 @@ def render_stop(stop: Stop, calls: bool, losses: list[Loss]) -> str:
     """The `done_reason`; "" if the server sent none."""
     if stop.dialect == NAME:
         return stop.raw
-    losses_of_extra(stop.extra, NAME, "$.stop", losses, "stop_details")
+    LOST_IN_ANSWERS.of(stop, "$.stop", losses)
     name = _NAMES[stop.reason]
-    if stop.sequence is not None:
-        losses.append(
-            Loss("$.stop.sequence", "stop_sequence", "dropped", "Ollama does not report which one matched")
-        )
     if stop.reason not in _EXACT or parse_stop(name, calls).reason != stop.reason:
         losses.append(Loss("$.stop", "stop_reason", "approximated", f"{stop.reason} is reported as {name}"))
     return name

@@ -10,9 +10,9 @@ from wireglot_core.dialects.base import Context, Rendered
 from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.ollama.extras import NAME, keep, put_back
+from wireglot_core.dialects.ollama.lost_fields import LOST_IN_REQUESTS
 from wireglot_core.dialects.ollama.messages import MessageParser, MessageRenderer
 from wireglot_core.dialects.ollama.settings import (
-    MISSING,
     REQUEST_FIELDS,
     offered,
     parse_output,
@@ -26,7 +26,7 @@ from wireglot_core.dialects.ollama.settings import (
 )
 from wireglot_core.dialects.turns import read_turns, write_turns
 from wireglot_core.ir.content import Extra, Message
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.request import AnyTool, Request
 
 
@@ -108,6 +108,6 @@ def finish_request(
         out["stream"] = bool(request.stream)  # without it the answer would be a stream
     put_thinking(out, request.thinking, context.reasons, losses)
     REQUEST_FIELDS.write(request, out, losses)
-    MISSING.declare(request, losses)
-    losses_of_extra(request.extra, NAME, "$", losses)
+    LOST_IN_REQUESTS.of(request.sampling, "$.sampling", losses)
+    LOST_IN_REQUESTS.of(request, "$", losses)
     put_back(out, request.extra)

@@ -8,6 +8,7 @@ from wireglot_core.dialects.client_tools import declare_native
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.hosted_options import not_run
 from wireglot_core.dialects.ollama.extras import NAME, keep, put_back
+from wireglot_core.dialects.ollama.lost_fields import LOST_IN_REQUESTS
 from wireglot_core.dialects.request_fields import (
     BOOLEAN,
     INTEGER,
@@ -15,12 +16,10 @@ from wireglot_core.dialects.request_fields import (
     TEXT,
     F,
     FieldKind,
-    MissingFields,
     RequestFields,
 )
 from wireglot_core.ir.loss import Action, Loss, losses_of_extra
 from wireglot_core.ir.request import (
-    UNNAMED_FORMAT,
     AnyTool,
     Effort,
     HostedTool,
@@ -57,23 +56,6 @@ OPTION_FIELDS: Final = RequestFields(
     inside="options.",
 )
 """The `options` that other dialects have too. The rest (`num_ctx`, `min_p`) is Ollama's own."""
-
-MISSING: Final = MissingFields(
-    dict.fromkeys(
-        (
-            "sampling.candidates",
-            "parallel_tools",
-            "verbosity",
-            "user",
-            "metadata",
-            "service_tier",
-            "cache",
-            "cache_key",
-            "safeguards",
-        ),
-        "Ollama has no such field",
-    )
-)
 
 
 def read_options(
@@ -137,7 +119,6 @@ def put_thinking(out: dict[str, Any], thinking: Thinking, reasons: bool, losses:
     if thinking == Thinking():
         return
     path = "$.thinking"
-    losses_of_extra(thinking.extra, NAME, path, losses)
     mode, effort = thinking.mode, thinking.effort
     if not reasons and mode != "off" and effort != "none":
         if mode is not None or effort is not None:
@@ -161,10 +142,7 @@ def put_thinking(out: dict[str, Any], thinking: Thinking, reasons: bool, losses:
             losses.append(Loss(f"{path}.mode", "thinking.mode", "emulated", "expressed by the level alone"))
     elif mode == "auto":  # a model that can think does so unless the request says not to
         losses.append(Loss(f"{path}.mode", "thinking.mode", "dropped", "the default of every model"))
-    if thinking.budget is not None:
-        losses.append(Loss(f"{path}.budget", "thinking.budget", "dropped", "there are levels only"))
-    if thinking.display is not None:
-        losses.append(Loss(f"{path}.display", "thinking.display", "dropped", "thinking is always shown"))
+    LOST_IN_REQUESTS.of(thinking, path, losses)
 
 
 # The output format
@@ -187,9 +165,10 @@ def put_output(out: dict[str, Any], output: OutputFormat | None, losses: list[Lo
     if output is None:
         return
     path = "$.output"
-    losses_of_extra(output.extra, NAME, path, losses)
     if output.kind == "text":
+        losses_of_extra(output.extra, NAME, path, losses)
         return
+    LOST_IN_REQUESTS.of(output, path, losses)
     if output.kind == "schema" and output.schema is not None:
         out["format"] = output.schema
     else:
@@ -197,12 +176,6 @@ def put_output(out: dict[str, Any], output: OutputFormat | None, losses: list[Lo
         if output.kind == "schema":
             detail = "no schema was given, any JSON will do"
             losses.append(Loss(f"{path}.schema", "output_format.schema", "approximated", detail))
-    if output.name and output.name != UNNAMED_FORMAT:
-        losses.append(Loss(f"{path}.name", "output_format", "approximated", "a format has no name"))
-    if output.description:
-        losses.append(Loss(f"{path}.description", "output_format", "dropped", "a format has no description"))
-    if output.strict:
-        losses.append(Loss(f"{path}.strict", "output_format.strict", "dropped", "no such switch"))
 
 
 # Tools
@@ -247,16 +220,8 @@ def render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> list[dict[st
 
 
 def _render_tool(tool: Tool, path: str, losses: list[Loss]) -> dict[str, Any]:
-    losses_of_extra(tool.extra, NAME, path, losses)
     declare_native(tool, path, losses)
-    if tool.strict:
-        losses.append(Loss(f"{path}.strict", "tool.strict", "dropped", "no such switch"))
-    if tool.namespace:
-        losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "functions have no namespaces"))
-    if tool.deferred:
-        losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "every tool is loaded"))
-    if tool.cache is not None:
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "prompts are cached implicitly"))
+    LOST_IN_REQUESTS.of(tool, path, losses)
     form = own_form(tool.extra, NAME)
     function: dict[str, Any] = {"name": tool.name}
     if tool.description is not None:
@@ -275,7 +240,7 @@ def offered(request: Request, losses: list[Loss]) -> tuple[AnyTool, ...]:
     choice, tools = request.tool_choice, request.tools
     if choice is None:
         return tools
-    losses_of_extra(choice.extra, NAME, "$.tool_choice", losses)
+    LOST_IN_REQUESTS.of(choice, "$.tool_choice", losses)
     if choice.mode == "none":
         if not tools:
             return tools

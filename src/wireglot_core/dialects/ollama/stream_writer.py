@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from wireglot_core.dialects.answer_writer import AnswerWriter
 from wireglot_core.dialects.base import Context
-from wireglot_core.dialects.common_losses import NO_RESULTS
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.ollama.answer import (
     BETWEEN_THOUGHTS,
@@ -26,10 +25,11 @@ from wireglot_core.dialects.ollama.answer import (
 )
 from wireglot_core.dialects.ollama.errors import render_error
 from wireglot_core.dialects.ollama.extras import NAME, put_back
+from wireglot_core.dialects.ollama.lost_fields import LOST_IN_ANSWERS
 from wireglot_core.dialects.ollama.outcome import render_logprobs, render_stop, render_usage
 from wireglot_core.ir.content import Part, Reasoning, Text, TokenLogprob
 from wireglot_core.ir.errors import ApiError
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.request import Request
 from wireglot_core.ir.stream import Delta, Event, Finish, GrowingText, PartEnd, PartStart, Start, finish_part
 from wireglot_core.ir.verdict import malformed
@@ -187,17 +187,13 @@ class OllamaWriter(AnswerWriter):
             return
         finish = self._completed(finish)
         losses = self.losses
-        losses_of_extra(finish.extra, NAME, "$", losses, "response.extra")
+        LOST_IN_ANSWERS.of(finish, "$", losses)
         document = self._document({"content": ""})
         document["done"] = True
         reason = render_stop(finish.stop, self._placed.calls > 0, losses)
         if reason:
             document["done_reason"] = reason
         document.update(render_usage(finish.usage, losses))
-        if finish.service_tier and finish.service_tier != "standard":
-            losses.append(Loss("$.service_tier", "service_tier", "dropped", "answers have no tier"))
-        if finish.safeguard_results:
-            losses.append(NO_RESULTS)
         out.append(_framed(put_back(document, finish.extra)))
 
     def _fail(self, error: ApiError, out: list[bytes]) -> None:

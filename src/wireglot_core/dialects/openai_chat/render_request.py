@@ -142,7 +142,7 @@ def _put_account(
     if request.cache_key:
         out["prompt_cache_key"] = request.cache_key
     if request.safeguards:
-        losses.append(NO_SAFEGUARDS)
+        losses.append(NO_SAFEGUARDS.at("$.safeguards"))
 
 
 def _put_cache_options(out: dict[str, Any], request: Request, losses: list[Loss]) -> None:

@@ -314,7 +314,7 @@ def render_response(
         return Rendered(render_error(MALFORMED))
     losses: list[Loss] = []
     if response.safeguard_results:
-        losses.append(NO_RESULTS)
+        losses.append(NO_RESULTS.at("$.safeguard_results"))
     losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
     form = own_form(response.extra, NAME)
     native = bool(form.get("native"))

@@ -122,7 +122,7 @@ class ChatWriter(AnswerWriter):
         first = self._start.extra
         reported = first.fields if first is not None else {}
         if event.safeguard_results:
-            self.losses.append(NO_RESULTS)
+            self.losses.append(NO_RESULTS.at("$.safeguard_results"))
         lose_late(extra, first, "$", self.losses, "response.extra")
         delta: dict[str, Any] = {}
         choice: dict[str, Any] = {}

@@ -84,7 +84,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     if request.cache_key:
         body["prompt_cache_key"] = request.cache_key
     if request.safeguards:
-        losses.append(NO_SAFEGUARDS)
+        losses.append(NO_SAFEGUARDS.at("$.safeguards"))
     if request.cache is not None:
         losses.append(Loss("$.cache", "cache_marker", "approximated", "caching is implicit here"))
         if request.cache.ttl:

@@ -204,7 +204,7 @@ def render_response(
     if response.others:
         losses.append(ONE_ANSWER)
     if response.safeguard_results:
-        losses.append(NO_RESULTS)
+        losses.append(NO_RESULTS.at("$.safeguard_results"))
     if response.extra is not None:
         losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
     return Rendered({**respell(body, response.extra), **said}, tuple(losses))

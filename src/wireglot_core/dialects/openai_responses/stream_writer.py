@@ -97,7 +97,7 @@ class ResponsesWriter(AnswerWriter):
         status, why = render_stop(finish.stop, items.content, items.losses)
         items.release("incomplete" if status == "incomplete" else "completed")
         if finish.safeguard_results:
-            items.losses.append(NO_RESULTS)
+            items.losses.append(NO_RESULTS.at("$.safeguard_results"))
         losses_of_extra(extra, NAME, "$", items.losses, "response.extra")
         body = dict(self._shell)
         form = own_form(extra, NAME)
