@@ -24,7 +24,7 @@ class Lost(NamedTuple):
     """That of a signature depends on what it is (`feature_of`)."""
     action: Action
     detail: str
-    usual: tuple[str | int, ...] = ()
+    usual: tuple[object, ...] = ()
     """Further values that lose nothing."""
     whole: bool = False
     """Whether the loss is that of the value itself, not of its field."""

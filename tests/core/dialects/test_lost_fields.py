@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import msgspec
@@ -32,8 +33,10 @@ ELSEWHERE: dict[type[Any], str] = {
 
 
 def tables(family: str) -> list[LostFields]:
-    module = import_module(f"wireglot_core.dialects.{family}.lost_fields")
-    return [each for each in vars(module).values() if isinstance(each, LostFields)]
+    package = import_module(f"wireglot_core.dialects.{family}")
+    names = [f"{package.__name__}.{module.name}" for module in iter_modules(package.__path__)]
+    found = [each for name in names for each in vars(import_module(name)).values()]
+    return [each for each in found if isinstance(each, LostFields)]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

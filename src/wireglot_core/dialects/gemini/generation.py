@@ -6,12 +6,13 @@ from typing import Any, Literal
 
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.gemini import names
+from wireglot_core.dialects.gemini.lost_fields import LOST
 from wireglot_core.dialects.gemini.names import OWN, integer, put_back
 from wireglot_core.dialects.gemini.schema import is_openapi, json_schema
 from wireglot_core.dialects.request_fields import BOOLEAN, NUMBER, TEXTS, F, FieldKind, RequestFields
 from wireglot_core.ir.content import Extra
-from wireglot_core.ir.loss import Loss, losses_of_extra
-from wireglot_core.ir.request import UNNAMED_FORMAT, Effort, OutputFormat, Request, Thinking
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.request import Effort, OutputFormat, Request, Thinking
 
 _INTEGER = FieldKind((int,), integer)
 REQUEST_FIELDS = RequestFields(
@@ -35,7 +36,6 @@ SIMPLE_FIELDS = RequestFields(
     F("topK", "sampling.top_k", NUMBER),
     F("maxOutputTokens", "max_tokens", _INTEGER),
     F("stopSequences", "stop", TEXTS),
-    missing="the simplified form has no such field",
 )
 GENERATION = names.Names(
     *REQUEST_FIELDS.names,
@@ -181,20 +181,7 @@ def render_generation(request: Request, form: dict[str, Any], out: list[Loss]) -
 
 def _render_output(output: OutputFormat, out: list[Loss]) -> dict[str, Any]:
     path = "$.output"
-    losses_of_extra(output.extra, OWN, path, out)
-    if output.strict:
-        out.append(
-            Loss(
-                f"{path}.strict",
-                "output_format.strict",
-                "dropped",
-                "a schema is always a strong hint, never more",
-            )
-        )
-    if output.name and output.name != UNNAMED_FORMAT:
-        out.append(Loss(f"{path}.name", "output_format", "approximated", "a format has no name"))
-    if output.description:
-        out.append(Loss(f"{path}.description", "output_format", "dropped", "a format has no description"))
+    LOST.of(output, path, out)
     form, fields = own_form(output.extra, OWN), own_fields(output.extra, OWN)
     if form.get("field") == "responseFormat":
         entry: dict[str, Any] = {"mimeType": _PLAIN if output.kind == "text" else _JSON}
@@ -229,7 +216,7 @@ def _render_thinking(thinking: Thinking, out: list[Loss]) -> dict[str, Any] | No
     """Level or budget, never both: together they give a 400. `fit` has chosen which; otherwise the level has
     priority."""
     path = "$.thinking"
-    losses_of_extra(thinking.extra, OWN, path, out)
+    LOST.of(thinking, path, out)
     form = own_form(thinking.extra, OWN)
     config: dict[str, Any] = {}
     if thinking.display is not None:

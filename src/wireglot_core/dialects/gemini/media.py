@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.gemini import names
+from wireglot_core.dialects.gemini.lost_fields import LOST
 from wireglot_core.dialects.gemini.names import OWN, put_back
 from wireglot_core.ir.content import Extra, Media, Signature
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 
 DETAILS = {
     "MEDIA_RESOLUTION_LOW": "low",
@@ -123,9 +124,7 @@ def nested_rest(
 
 def render_media(media: Media, path: str, out: list[Loss]) -> dict[str, Any] | None:
     """The part for a medium, without its signature; None if Gemini cannot express it."""
-    losses_of_extra(media.extra, OWN, path, out)
-    if media.cache is not None:
-        out.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
+    LOST.of(media, path, out)
     form = own_form(media.extra, OWN)
     part: dict[str, Any]
     if media.data is not None:

@@ -6,11 +6,12 @@ from typing import Any
 
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini import names
+from wireglot_core.dialects.gemini.lost_fields import LOST
 from wireglot_core.dialects.gemini.names import OWN, count
 from wireglot_core.dialects.google_shared import check_numbers
 from wireglot_core.dialects.usage_checks import UsageFields, losses_of_usage, uncounted
 from wireglot_core.ir.content import Extra
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Stop, StopReason, Usage
 
 FINISH_NUMBERS = (
@@ -121,12 +122,8 @@ def silent_stop(content: bool, calls: bool) -> Stop:
 
 def write_stop(stop: Stop, calls: bool, path: str, out: list[Loss]) -> dict[str, Any]:
     """`finishReason` (and its message) for a candidate; a reason that it cannot distinguish is a loss."""
-    losses_of_extra(stop.extra, OWN, path, out, "stop_details")
+    LOST.of(stop, path, out)
     kept = own_fields(stop.extra, OWN)
-    if stop.sequence is not None:
-        out.append(
-            Loss(f"{path}.sequence", "stop_sequence", "dropped", "the matching sequence is not reported")
-        )
     if stop.dialect == OWN and not stop.raw and own_form(stop.extra, OWN).get("finishReason") == "absent":
         return dict(kept)
     own = stop.dialect == OWN and stop.reason in (_reported(stop.raw, calls), _AFTER_WORDS.get(stop.raw))

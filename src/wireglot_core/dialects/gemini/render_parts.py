@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, assert_never
+from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
@@ -10,12 +10,14 @@ from wireglot_core.dialects.arguments import declare_arguments, read_arguments
 from wireglot_core.dialects.base import Context, is_minted
 from wireglot_core.dialects.envelope import Holder
 from wireglot_core.dialects.fields import own_form
+from wireglot_core.dialects.gemini.lost_fields import LOST, LOST_IN_ANSWERS
 from wireglot_core.dialects.gemini.media import render_media
 from wireglot_core.dialects.gemini.names import OWN, put_back
 from wireglot_core.dialects.gemini.parts import plain_name
 from wireglot_core.dialects.gemini.results import response_object
+from wireglot_core.dialects.lost_fields import LostFields
 from wireglot_core.ir.content import Foreign, Media, Part, Reasoning, Signature, Text, ToolCall, ToolResult
-from wireglot_core.ir.loss import Loss, feature_of, left_out, losses_of_extra
+from wireglot_core.ir.loss import Loss, feature_of, left_out
 
 
 def signature_for_client(signature: Signature, holder: Holder, context: Context) -> str:
@@ -42,6 +44,7 @@ def signature_for_upstream(signature: Signature | None, context: Context, path: 
 
 
 Side = Literal["client", "upstream"]
+_LOST_OF_TEXT: Final[dict[Side, LostFields]] = {"client": LOST_IN_ANSWERS, "upstream": LOST}
 
 
 class PartRenderer(msgspec.Struct, eq=False):
@@ -73,15 +76,8 @@ class PartRenderer(msgspec.Struct, eq=False):
 
     def text(self, part: Text, path: str) -> dict[str, Any] | None:
         """A text part; none for an empty one, which is refused, unless it is signed or Gemini's own."""
-        if (
-            part.extra is not None
-            or part.cache is not None
-            or part.refusal
-            or part.citations
-            or part.logprobs
-        ):
-            self._prose_losses(part, path)
-        elif part.text and part.signature is None:
+        _LOST_OF_TEXT[self.side].of(part, path, self.losses)
+        if part.text and part.extra is None and part.signature is None:
             return {"text": part.text}
         form = own_form(part.extra, OWN)
         if form.get("part") == "bare" and not part.text:
@@ -108,23 +104,8 @@ class PartRenderer(msgspec.Struct, eq=False):
                 Loss(f"{path}.signature", "reasoning.signature", "dropped", "results are not signed")
             )
 
-    def _prose_losses(self, part: Text, path: str) -> None:
-        out = self.losses
-        losses_of_extra(part.extra, OWN, path, out)
-        if part.cache is not None:
-            out.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
-        if part.refusal:
-            out.append(Loss(f"{path}.refusal", "refusal", "approximated", "a refusal is plain text"))
-        if self.side == "upstream":
-            if part.citations:
-                out.append(Loss(f"{path}.citations", "citations", "dropped", "history carries no citations"))
-            if part.logprobs:
-                out.append(
-                    Loss(f"{path}.logprobs", "logprobs", "dropped", "history carries no log probabilities")
-                )
-
     def reasoning(self, part: Reasoning, path: str) -> dict[str, Any] | None:
-        losses_of_extra(part.extra, OWN, path, self.losses)
+        LOST.of(part, path, self.losses)
         if self.side == "client":
             rendered = {"text": part.text, "thought": True}
             holder: Holder = "redacted" if part.redacted else "reasoning"
@@ -162,16 +143,12 @@ class PartRenderer(msgspec.Struct, eq=False):
         out = self.losses
         form: dict[str, Any] = {}
         name = part.name
+        LOST.of(part, path, out)
         if part.extra is not None:
-            losses_of_extra(part.extra, OWN, path, out)
             form = own_form(part.extra, OWN)
             stated = form.get("name")
             if type(stated) is str and plain_name(stated) == name:
                 name = stated
-        if part.cache is not None:
-            out.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
-        if part.namespace:
-            out.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "functions have no namespaces"))
         call: dict[str, Any] = {}
         if not self._hides_id(part.id, form.get("id") == "absent"):
             call["id"] = part.id
@@ -210,14 +187,8 @@ class PartRenderer(msgspec.Struct, eq=False):
     def _other_result(self, part: ToolResult, path: str) -> dict[str, Any]:
         """Renders the less frequent forms of a result."""
         out = self.losses
-        form: dict[str, Any] = {}
-        if part.extra is not None:
-            losses_of_extra(part.extra, OWN, path, out)
-            form = own_form(part.extra, OWN)
-        if part.cache is not None:
-            out.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
-        if part.kind == "custom":
-            out.append(Loss(path, "tool.custom", "approximated", "the result of a freeform tool"))
+        LOST.of(part, path, out)
+        form = own_form(part.extra, OWN)
         answer: dict[str, Any] = {}
         stated = form.get("id")
         if stated is not None and stated != "absent":
@@ -251,7 +222,7 @@ class PartRenderer(msgspec.Struct, eq=False):
             place = f"{path}.content[{index}]"
             match item:
                 case Text():
-                    self._prose_losses(item, place)
+                    _LOST_OF_TEXT[self.side].of(item, place, self.losses)
                     self._lose_signature(item, place)
                     if item.text:
                         misplaced = misplaced or bool(media)

@@ -7,29 +7,21 @@ from collections.abc import Hashable
 from typing import Any, ClassVar
 
 from wireglot_core.dialects.base import Context, Rendered
-from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE, NO_SAFEGUARDS
-from wireglot_core.dialects.fields import own_form
+from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE
+from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini.generation import render_generation
+from wireglot_core.dialects.gemini.lost_fields import LOST
 from wireglot_core.dialects.gemini.names import OWN, put_back, unfolded
 from wireglot_core.dialects.gemini.parse_request import TIERS, bare_model, read_tier
 from wireglot_core.dialects.gemini.render_parts import PartRenderer
 from wireglot_core.dialects.gemini.tools import render_choice, render_tools
-from wireglot_core.dialects.request_fields import MissingFields
 from wireglot_core.dialects.turns import JoinedTurn, JoiningWriter, join_turns
 from wireglot_core.dialects.unknown_fields import merge
 from wireglot_core.ir.content import APART, Message, Part, Role, Text, ToolCall, ToolResult
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.request import Request
 
 _TIERS = {neutral: tier for tier, neutral in TIERS.items()}
-_MISSING = MissingFields(
-    {
-        "verbosity": "no such setting",
-        "user": "end users are not named",
-        "cache": "Gemini caches implicitly",
-        "cache_key": "Gemini caches implicitly",
-    }
-)
 _LABEL_KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 
@@ -58,11 +50,8 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     if generation:
         body["generationConfig"] = generation
     _render_rest(request, body, form, out)
-    extra = request.extra
-    if extra is not None and extra.dialect == OWN:
-        merge(body, unfolded(extra.fields))
-    elif extra is not None:
-        losses_of_extra(extra, OWN, "$", out)
+    LOST.of(request, "$", out)
+    merge(body, unfolded(own_fields(request.extra, OWN)))
     return Rendered(body, tuple(out))
 
 
@@ -95,10 +84,7 @@ class _Contents(JoiningWriter):
 
     def write_message(self, message: Message, index: int) -> list[_Placed]:
         path = f"$.messages[{index}]"
-        if message.extra is not None and message.extra.fields:
-            losses_of_extra(message.extra, OWN, path, self.losses)
-        if message.name:
-            self.losses.append(Loss(f"{path}.name", "message.name", "dropped", "contents have no names"))
+        LOST.of(message, path, self.losses)
         parts: list[_Placed] = []
         rendered: dict[str, Any] | None
         for position, part in enumerate(message.content):
@@ -238,10 +224,3 @@ def _render_rest(request: Request, body: dict[str, Any], form: dict[str, Any], o
             out.append(Loss(f"$.metadata.{key}", "metadata", "dropped", "labels are short and lower-case"))
     if labels:
         body["labels"] = labels
-    if request.parallel_tools is False:
-        out.append(
-            Loss("$.parallel_tools", "parallel_tools", "dropped", "parallel calls cannot be switched off")
-        )
-    _MISSING.declare(request, out)
-    if request.safeguards:
-        out.append(NO_SAFEGUARDS.at("$.safeguards"))

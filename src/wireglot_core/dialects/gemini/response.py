@@ -7,7 +7,6 @@ from typing import Any, Final
 import msgspec
 
 from wireglot_core.dialects.base import Context, Rendered
-from wireglot_core.dialects.common_losses import NO_RESULTS
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.gemini import names
 from wireglot_core.dialects.gemini.citations import (
@@ -18,6 +17,7 @@ from wireglot_core.dialects.gemini.citations import (
     unreported_grounding,
     write_logprobs,
 )
+from wireglot_core.dialects.gemini.lost_fields import LOST
 from wireglot_core.dialects.gemini.names import OWN
 from wireglot_core.dialects.gemini.outcome import (
     FINISH_NUMBERS,
@@ -189,9 +189,7 @@ def render_response(
 ) -> Rendered[dict[str, Any]]:
     renderer = PartRenderer(context, "client")
     out = renderer.losses
-    if response.safeguard_results:
-        out.append(NO_RESULTS.at("$.safeguard_results"))
-    losses_of_extra(response.extra, OWN, "$", out, "response.extra")
+    LOST.of(response, "$", out)
     fields, form = own_fields(response.extra, OWN), own_form(response.extra, OWN)
     body: dict[str, Any] = {}
     if "candidates" not in form or response.content or response.others:

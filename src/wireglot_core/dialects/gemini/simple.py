@@ -25,12 +25,12 @@ from wireglot_core.dialects.gemini.response import parse_response
 from wireglot_core.dialects.gemini.stream_reader import GeminiReader
 from wireglot_core.dialects.gemini.tools import parse_tools, render_choice, render_tools
 from wireglot_core.dialects.json_path import snake_case
-from wireglot_core.dialects.request_fields import MissingFields
+from wireglot_core.dialects.lost_fields import Carries, Lost, LostFields
 from wireglot_core.dialects.unknown_fields import merge
 from wireglot_core.ir.content import Extra, Media, Message, Part, Text, ToolCall, ToolResult
 from wireglot_core.ir.errors import ClientFault
 from wireglot_core.ir.loss import Loss, losses_of_extra
-from wireglot_core.ir.request import Request, Thinking
+from wireglot_core.ir.request import OutputFormat, Request, Sampling, Thinking
 
 NAME = "gemini-simple"
 _NAMES = names.Names(
@@ -44,26 +44,42 @@ _NAMES = names.Names(
     *SIMPLE_FIELDS.names,
 )
 _TAKEN = SIMPLE_FIELDS.known.union({"model", "input", "tools", "toolConfig", "toolResults"})
-_MISSING = MissingFields(
-    dict.fromkeys(
-        (
-            "thinking.effort",
-            "thinking.budget",
-            "thinking.mode",
-            "thinking.display",
-            "output",
-            "verbosity",
-            "user",
-            "service_tier",
-            "cache",
-            "cache_key",
-            "metadata",
-            "safeguards",
-            "parallel_tools",
+_NO_FIELD: Final = "the simplified form has no such field"
+LOST_HERE: Final = LostFields(
+    NAME,
+    {
+        Request: Carries(
+            "model messages tools tool_choice max_tokens stop sampling thinking stream",
+            output=Lost("output_format", "dropped", _NO_FIELD, usual=(OutputFormat("text"),)),
+            verbosity=Lost("verbosity", "dropped", _NO_FIELD),
+            user=Lost("user", "dropped", _NO_FIELD),
+            service_tier=Lost("service_tier", "dropped", _NO_FIELD),
+            cache=Lost("cache_marker", "dropped", _NO_FIELD),
+            cache_key=Lost("cache_key", "dropped", _NO_FIELD),
+            metadata=Lost("metadata", "dropped", _NO_FIELD),
+            safeguards=Lost("safeguards", "dropped", _NO_FIELD),
+            parallel_tools=Lost("parallel_tools", "dropped", _NO_FIELD, usual=(True,)),
         ),
-        "the simplified form has no such field",
-    )
+        Sampling: Carries(
+            "temperature top_p top_k",
+            frequency_penalty=Lost("sampling.frequency_penalty", "dropped", _NO_FIELD),
+            presence_penalty=Lost("sampling.presence_penalty", "dropped", _NO_FIELD),
+            seed=Lost("sampling.seed", "dropped", _NO_FIELD),
+            candidates=Lost("candidates", "dropped", _NO_FIELD, usual=(1,)),
+            logprobs=Lost("logprobs", "dropped", _NO_FIELD),
+            top_logprobs=Lost("logprobs", "dropped", _NO_FIELD),
+        ),
+        Thinking: Carries(
+            "",
+            effort=Lost("thinking.effort", "dropped", _NO_FIELD),
+            budget=Lost("thinking.budget", "dropped", _NO_FIELD),
+            mode=Lost("thinking.mode", "dropped", _NO_FIELD),
+            display=Lost("thinking.display", "dropped", _NO_FIELD),
+        ),
+        Message: Carries("role content", name=Lost("message.name", "dropped", "turns have no names")),
+    },
 )
+"""What this form lacks besides what Gemini's parts and tools do."""
 _SPELLED = ("toolConfig", "toolResults", "topP", "topK", "maxOutputTokens", "stopSequences")
 
 
@@ -100,10 +116,9 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         if config is not None:
             body["toolConfig"] = {"functionCallingConfig": config}
     SIMPLE_FIELDS.write(request, body, out)
-    _MISSING.declare(request, out)
-    if request.thinking != Thinking():
-        losses_of_extra(request.thinking.extra, NAME, "$.thinking", out)
-    losses_of_extra(request.extra, NAME, "$", out)
+    LOST_HERE.of(request.sampling, "$.sampling", out)
+    LOST_HERE.of(request.thinking, "$.thinking", out)
+    LOST_HERE.of(request, "$", out)
     camel = form.get("camel", [])
     body = merge(body, names.unfolded(own_fields(request.extra, NAME)))
     spelled = {
@@ -150,9 +165,7 @@ def _render_turn(request: Request, renderer: PartRenderer, form: dict[str, Any])
     results: list[dict[str, Any]] = []
     for index, message in enumerate(request.messages[first:], first):
         path = f"$.messages[{index}]"
-        losses_of_extra(message.extra, NAME, path, out)
-        if message.name:
-            out.append(Loss(f"{path}.name", "message.name", "dropped", "turns have no names"))
+        LOST_HERE.of(message, path, out)
         for position, part in enumerate(message.content):
             _render_part(part, f"{path}.content[{position}]", renderer, texts, results)
     if len(texts) > 1:

@@ -12,10 +12,10 @@ from typing import Any
 
 from wireglot_core.dialects.answer_writer import AnswerWriter
 from wireglot_core.dialects.base import Context
-from wireglot_core.dialects.common_losses import NO_RESULTS
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini.citations import beside_grounding, grounding_metadata, write_logprobs
 from wireglot_core.dialects.gemini.errors import render_stream_error
+from wireglot_core.dialects.gemini.lost_fields import LOST
 from wireglot_core.dialects.gemini.names import OWN
 from wireglot_core.dialects.gemini.outcome import write_stop, write_usage
 from wireglot_core.dialects.gemini.render_parts import PartRenderer
@@ -270,9 +270,7 @@ class GeminiWriter(AnswerWriter):
     def _finish(self, event: Finish, out: list[bytes]) -> None:
         event = self._completed(event)
         usage, tier, extra = event.usage, event.service_tier, event.extra
-        if event.safeguard_results:
-            self.losses.append(NO_RESULTS.at("$.safeguard_results"))
-        losses_of_extra(extra, OWN, "$", self.losses, "response.extra")
+        LOST.of(event, "$", self.losses)
         fields, form = own_fields(extra, OWN), own_form(extra, OWN)
         chunk: dict[str, Any] = {}
         if form.get("candidates") != "absent" or self._head:

@@ -7,12 +7,13 @@ from typing import Any, Final, Literal, assert_never
 from wireglot_core.dialects.client_tools import declare_native
 from wireglot_core.dialects.fields import Fields, object_in, own_fields, own_form, text_in
 from wireglot_core.dialects.gemini import names
+from wireglot_core.dialects.gemini.lost_fields import LOST
 from wireglot_core.dialects.gemini.names import OWN, put_back
 from wireglot_core.dialects.gemini.schema import is_openapi, is_trivial, json_schema
 from wireglot_core.dialects.google_shared import server_headers, server_token
 from wireglot_core.dialects.hosted_options import hosted_tool, lose_options, not_run, server_of
 from wireglot_core.ir.content import Extra, Foreign
-from wireglot_core.ir.loss import Loss, is_blank, losses_of_extra
+from wireglot_core.ir.loss import Loss, is_blank
 from wireglot_core.ir.request import AnyTool, HostedTool, McpServer, Tool, ToolChoice
 
 _KINDS = {
@@ -161,18 +162,8 @@ def _render_function(tool: Tool, path: str, out: list[Loss]) -> dict[str, Any] |
     if tool.kind == "custom":
         out.append(Loss(path, "tool.custom", "dropped", "Gemini has no freeform tools"))
         return None
-    if tool.extra is not None:
-        losses_of_extra(tool.extra, OWN, path, out)
-    if tool.native is not None:
-        declare_native(tool, path, out)
-    if tool.strict:
-        out.append(Loss(f"{path}.strict", "tool.strict", "dropped", "no such switch for one function"))
-    if tool.namespace:
-        out.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "functions have no namespaces"))
-    if tool.deferred:
-        out.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "every tool is loaded"))
-    if tool.cache is not None:
-        out.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
+    declare_native(tool, path, out)
+    LOST.of(tool, path, out)
     form = own_form(tool.extra, OWN)
     declaration: dict[str, Any] = {"name": tool.name}
     if tool.description is not None or form.get("description") != "absent":
@@ -288,7 +279,7 @@ _READINGS = {
 def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], out: list[Loss]) -> dict[str, Any] | None:
     """`functionCallingConfig`; None if there is no function for it to apply to."""
     path = "$.tool_choice"
-    losses_of_extra(choice.extra, OWN, path, out)
+    LOST.of(choice, path, out)
     form = own_form(choice.extra, OWN)
     only: dict[str, Any] = {"allowedFunctionNames": list(choice.only)} if choice.only else {}
     if "mode" in form and _READINGS.get(names.enum_name(form["mode"], _MODES)) == choice.mode:

@@ -10,7 +10,7 @@ from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.iso_time import iso_time, unix_seconds
 from wireglot_core.dialects.ollama.calls import parse_call, render_call
 from wireglot_core.dialects.ollama.extras import NAME, UNKNOWN, put_back
-from wireglot_core.dialects.ollama.lost_fields import LOST_IN_ANSWERS
+from wireglot_core.dialects.ollama.lost_fields import LOST, LOST_IN_ANSWERS
 from wireglot_core.dialects.ollama.media import parse_media, render_media
 from wireglot_core.dialects.ollama.outcome import (
     METRICS,
@@ -220,7 +220,7 @@ class AnswerParts:
             losses_of_extra(part.extra, NAME, path, self.losses)
             self.losses.append(Loss(path, "reasoning.redacted", "dropped", "thinking is plain text"))
             return None
-        LOST_IN_ANSWERS.of(part, path, self.losses)
+        LOST.of(part, path, self.losses)
         if not part.text:
             return None
         self._ordered(_THOUGHT, path, self.thought)
@@ -245,7 +245,7 @@ def render_answer(
     losses: list[Loss] = []
     if response.stop.reason == "malformed_call" and response.stop.dialect != NAME:
         return Rendered({"error": malformed(response.stop).message})
-    LOST_IN_ANSWERS.of(response, "$", losses)
+    LOST.of(response, "$", losses)
     form = own_form(response.extra, NAME)
     parts = AnswerParts(losses, response.extra is not None and response.extra.dialect == NAME)
     message: Fragment = {"content": ""}

@@ -8,7 +8,7 @@ from typing import Any, Final
 from wireglot_core.dialects.arguments import arguments_text, declare_arguments, read_arguments
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.ollama.extras import NAME, keep, put_back
-from wireglot_core.dialects.ollama.lost_fields import LOST_IN_REQUESTS
+from wireglot_core.dialects.ollama.lost_fields import LOST
 from wireglot_core.ir.content import ToolCall
 from wireglot_core.ir.loss import Loss
 
@@ -58,7 +58,7 @@ def parse_call(call: Fields, mint: Callable[[str], str]) -> ToolCall:
 
 def render_call(part: ToolCall, path: str, losses: list[Loss], index: int | None = None) -> dict[str, Any]:
     """`index`: the index of the call in an answer, as servers write it."""
-    LOST_IN_REQUESTS.of(part, path, losses)
+    LOST.of(part, path, losses)
     form = own_form(part.extra, NAME)
     out: dict[str, Any] = {}
     if form.get("id") != "absent":

@@ -28,24 +28,7 @@ _REFUSAL: Final = Lost("refusal", "approximated", "a refusal is plain text")
 _TEXT_STATE: Final = Lost(feature_of, "dropped", "messages have no state")
 _TIER: Final = Lost("service_tier", "dropped", "answers have no tier", usual=("standard",))
 
-_REASONING: Final = Carries(
-    "text redacted minter",
-    signature=Lost(feature_of, "dropped", "thinking has no state"),
-)
-_CALL: Final = Carries(
-    "id name arguments kind",
-    namespace=_NAMESPACE,
-    cache=_CACHED,
-    signature=Lost(feature_of, "dropped", "calls have no state"),
-)
-_MEDIA: Final = Carries(
-    "kind mime data text url file_id name",
-    signature=Lost(feature_of, "dropped", "media have no state"),
-    cache=_CACHED,
-    detail=Lost("image.detail", "dropped", "pictures have no detail level", usual=("auto",)),
-)
-
-LOST_IN_REQUESTS: Final = LostFields(
+LOST: Final = LostFields(
     NAME,
     {
         Request: Carries(
@@ -72,14 +55,27 @@ LOST_IN_REQUESTS: Final = LostFields(
             logprobs=Lost("logprobs", "dropped", "no logprobs in requests"),
             signature=_TEXT_STATE,
         ),
-        Reasoning: _REASONING,
-        ToolCall: _CALL,
+        Reasoning: Carries(
+            "text redacted minter",
+            signature=Lost(feature_of, "dropped", "thinking has no state"),
+        ),
+        ToolCall: Carries(
+            "id name arguments kind",
+            namespace=_NAMESPACE,
+            cache=_CACHED,
+            signature=Lost(feature_of, "dropped", "calls have no state"),
+        ),
         ToolResult: Carries(
             "call_id content is_error name",
             cache=_CACHED,
             kind=Lost("tool.custom", "approximated", "results do not state their kind", whole=True),
         ),
-        Media: _MEDIA,
+        Media: Carries(
+            "kind mime data text url file_id name",
+            signature=Lost(feature_of, "dropped", "media have no state"),
+            cache=_CACHED,
+            detail=Lost("image.detail", "dropped", "pictures have no detail level", usual=("auto",)),
+        ),
         Tool: Carries(
             "name description schema kind grammar native",
             strict=Lost("tool.strict", "dropped", "no such switch", usual=(False,)),
@@ -99,22 +95,6 @@ LOST_IN_REQUESTS: Final = LostFields(
             description=Lost("output_format", "dropped", "a format has no description", usual=("",)),
             strict=Lost("output_format.strict", "dropped", "no such switch", usual=(False,)),
         ),
-    },
-)
-
-LOST_IN_ANSWERS: Final = LostFields(
-    NAME,
-    {
-        Text: Carries(
-            "text logprobs",
-            refusal=_REFUSAL,
-            citations=Lost("citations", "dropped", "answers have no citations"),
-            signature=_TEXT_STATE,
-            cache=Lost("cache_marker", "dropped", "answers have no cache markers"),
-        ),
-        Reasoning: _REASONING,
-        ToolCall: _CALL,
-        Media: _MEDIA,
         Stop: Carries(
             "reason raw dialect",
             sequence=Lost("stop_sequence", "dropped", "Ollama does not report which one matched"),
@@ -132,6 +112,20 @@ LOST_IN_ANSWERS: Final = LostFields(
             service_tier=_TIER,
             safeguard_results=NO_RESULTS,
             extra="response.extra",
+        ),
+    },
+)
+"""Of requests and, where they do not differ, of answers."""
+
+LOST_IN_ANSWERS: Final = LostFields(
+    NAME,
+    {
+        Text: Carries(
+            "text logprobs",
+            refusal=_REFUSAL,
+            citations=Lost("citations", "dropped", "answers have no citations"),
+            signature=_TEXT_STATE,
+            cache=Lost("cache_marker", "dropped", "answers have no cache markers"),
         ),
     },
 )

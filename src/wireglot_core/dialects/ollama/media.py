@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from wireglot_core.dialects.fields import Fields
 from wireglot_core.dialects.ollama.extras import NAME
-from wireglot_core.dialects.ollama.lost_fields import LOST_IN_REQUESTS
+from wireglot_core.dialects.ollama.lost_fields import LOST
 from wireglot_core.ir.content import Media
 from wireglot_core.ir.loss import Loss, losses_of_extra
 
@@ -71,7 +71,7 @@ def render_media(part: Media, path: str, losses: list[Loss]) -> str | None:
         feature = "file_reference" if part.file_id is not None else part.kind
         losses.append(Loss(path, feature, "dropped", f"{what}; replaced by a note"))
         return None
-    LOST_IN_REQUESTS.of(part, path, losses)
+    LOST.of(part, path, losses)
     if parse_media(part.data) != Media(part.kind, part.mime, part.data) or part.name:
         losses.append(Loss(path, part.kind, "approximated", "its type and name are not stated"))
     return part.data

@@ -17,7 +17,7 @@ from wireglot_core.dialects.common_losses import media_note
 from wireglot_core.dialects.fields import Fields, own_form, text_in
 from wireglot_core.dialects.ollama.calls import parse_call, render_call
 from wireglot_core.dialects.ollama.extras import NAME, keep, put_back
-from wireglot_core.dialects.ollama.lost_fields import LOST_IN_REQUESTS
+from wireglot_core.dialects.ollama.lost_fields import LOST
 from wireglot_core.dialects.ollama.media import parse_images, render_media
 from wireglot_core.dialects.turns import TurnWriter
 from wireglot_core.ir.content import (
@@ -199,7 +199,7 @@ class MessageRenderer(TurnWriter):
         self._out, self._current, self._rank = [], {}, _CALLED
         form = own_form(message.extra, NAME)
         self._role = form.get("role", message.role)
-        LOST_IN_REQUESTS.of(message, path, self.losses)
+        LOST.of(message, path, self.losses)
         for position, part in enumerate(message.content):
             self._part(part, f"{path}.content[{position}]", message.role)
         own = message.extra is not None and message.extra.dialect == NAME
@@ -212,7 +212,7 @@ class MessageRenderer(TurnWriter):
     def _part(self, part: Part, path: str, role: Role) -> None:
         match part:
             case Text():
-                LOST_IN_REQUESTS.of(part, path, self.losses)
+                LOST.of(part, path, self.losses)
                 if part.text:
                     self._place(_SAID)["content"] = part.text
             case ToolCall():
@@ -250,7 +250,7 @@ class MessageRenderer(TurnWriter):
             else:
                 losses.append(Loss(path, "reasoning.text", "dropped", f"no reasoning in a {role} message"))
             return
-        LOST_IN_REQUESTS.of(part, path, losses)
+        LOST.of(part, path, losses)
         if part.text:
             self._place(_THOUGHT)["thinking"] = part.text
 
@@ -268,7 +268,7 @@ class MessageRenderer(TurnWriter):
             self.losses.append(Loss(path, "content.position", "dropped", detail))
             return
         form = own_form(part.extra, NAME)
-        LOST_IN_REQUESTS.of(part, path, self.losses)
+        LOST.of(part, path, self.losses)
         call = self.calls.get(part.call_id)
         texts: list[str] = []
         images: list[str] = []
@@ -293,7 +293,7 @@ class MessageRenderer(TurnWriter):
     def _result_part(self, item: ResultPart, path: str, texts: list[str], images: list[str]) -> None:
         match item:
             case Text():
-                LOST_IN_REQUESTS.of(item, path, self.losses)
+                LOST.of(item, path, self.losses)
                 if item.text:
                     if images:
                         self.losses.append(

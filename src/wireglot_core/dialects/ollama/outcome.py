@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.ollama.extras import NAME
-from wireglot_core.dialects.ollama.lost_fields import LOST_IN_ANSWERS
+from wireglot_core.dialects.ollama.lost_fields import LOST
 from wireglot_core.dialects.usage_checks import COUNT_MAX, Numbers, UsageFields, losses_of_usage, uncounted
 from wireglot_core.ir.content import Extra, TokenLogprob
 from wireglot_core.ir.loss import Loss
@@ -51,7 +51,7 @@ def render_stop(stop: Stop, calls: bool, losses: list[Loss]) -> str:
     """The `done_reason`; "" if the server sent none."""
     if stop.dialect == NAME:
         return stop.raw
-    LOST_IN_ANSWERS.of(stop, "$.stop", losses)
+    LOST.of(stop, "$.stop", losses)
     name = _NAMES[stop.reason]
     if stop.reason not in _EXACT or parse_stop(name, calls).reason != stop.reason:
         losses.append(Loss("$.stop", "stop_reason", "approximated", f"{stop.reason} is reported as {name}"))

@@ -10,7 +10,7 @@ from wireglot_core.dialects.base import Context, Rendered
 from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.ollama.extras import NAME, keep, put_back
-from wireglot_core.dialects.ollama.lost_fields import LOST_IN_REQUESTS
+from wireglot_core.dialects.ollama.lost_fields import LOST
 from wireglot_core.dialects.ollama.messages import MessageParser, MessageRenderer
 from wireglot_core.dialects.ollama.settings import (
     REQUEST_FIELDS,
@@ -108,6 +108,6 @@ def finish_request(
         out["stream"] = bool(request.stream)  # without it the answer would be a stream
     put_thinking(out, request.thinking, context.reasons, losses)
     REQUEST_FIELDS.write(request, out, losses)
-    LOST_IN_REQUESTS.of(request.sampling, "$.sampling", losses)
-    LOST_IN_REQUESTS.of(request, "$", losses)
+    LOST.of(request.sampling, "$.sampling", losses)
+    LOST.of(request, "$", losses)
     put_back(out, request.extra)

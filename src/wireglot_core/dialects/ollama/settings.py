@@ -8,7 +8,7 @@ from wireglot_core.dialects.client_tools import declare_native
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.hosted_options import not_run
 from wireglot_core.dialects.ollama.extras import NAME, keep, put_back
-from wireglot_core.dialects.ollama.lost_fields import LOST_IN_REQUESTS
+from wireglot_core.dialects.ollama.lost_fields import LOST
 from wireglot_core.dialects.request_fields import (
     BOOLEAN,
     INTEGER,
@@ -142,7 +142,7 @@ def put_thinking(out: dict[str, Any], thinking: Thinking, reasons: bool, losses:
             losses.append(Loss(f"{path}.mode", "thinking.mode", "emulated", "expressed by the level alone"))
     elif mode == "auto":  # a model that can think does so unless the request says not to
         losses.append(Loss(f"{path}.mode", "thinking.mode", "dropped", "the default of every model"))
-    LOST_IN_REQUESTS.of(thinking, path, losses)
+    LOST.of(thinking, path, losses)
 
 
 # The output format
@@ -168,7 +168,7 @@ def put_output(out: dict[str, Any], output: OutputFormat | None, losses: list[Lo
     if output.kind == "text":
         losses_of_extra(output.extra, NAME, path, losses)
         return
-    LOST_IN_REQUESTS.of(output, path, losses)
+    LOST.of(output, path, losses)
     if output.kind == "schema" and output.schema is not None:
         out["format"] = output.schema
     else:
@@ -221,7 +221,7 @@ def render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> list[dict[st
 
 def _render_tool(tool: Tool, path: str, losses: list[Loss]) -> dict[str, Any]:
     declare_native(tool, path, losses)
-    LOST_IN_REQUESTS.of(tool, path, losses)
+    LOST.of(tool, path, losses)
     form = own_form(tool.extra, NAME)
     function: dict[str, Any] = {"name": tool.name}
     if tool.description is not None:
@@ -240,7 +240,7 @@ def offered(request: Request, losses: list[Loss]) -> tuple[AnyTool, ...]:
     choice, tools = request.tool_choice, request.tools
     if choice is None:
         return tools
-    LOST_IN_REQUESTS.of(choice, "$.tool_choice", losses)
+    LOST.of(choice, "$.tool_choice", losses)
     if choice.mode == "none":
         if not tools:
             return tools

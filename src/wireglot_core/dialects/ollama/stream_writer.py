@@ -25,7 +25,7 @@ from wireglot_core.dialects.ollama.answer import (
 )
 from wireglot_core.dialects.ollama.errors import render_error
 from wireglot_core.dialects.ollama.extras import NAME, put_back
-from wireglot_core.dialects.ollama.lost_fields import LOST_IN_ANSWERS
+from wireglot_core.dialects.ollama.lost_fields import LOST
 from wireglot_core.dialects.ollama.outcome import render_logprobs, render_stop, render_usage
 from wireglot_core.ir.content import Part, Reasoning, Text, TokenLogprob
 from wireglot_core.ir.errors import ApiError
@@ -187,7 +187,7 @@ class OllamaWriter(AnswerWriter):
             return
         finish = self._completed(finish)
         losses = self.losses
-        LOST_IN_ANSWERS.of(finish, "$", losses)
+        LOST.of(finish, "$", losses)
         document = self._document({"content": ""})
         document["done"] = True
         reason = render_stop(finish.stop, self._placed.calls > 0, losses)

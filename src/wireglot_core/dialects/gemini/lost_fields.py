@@ -1,0 +1,101 @@
+"""Fields of the neutral form that this dialect has no place for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wireglot_core.dialects.common_losses import NO_RESULTS, NO_SAFEGUARDS
+from wireglot_core.dialects.gemini.names import OWN
+from wireglot_core.dialects.lost_fields import Carries, Lost, LostFields
+from wireglot_core.ir.content import Media, Message, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.outcome import Response, Stop
+from wireglot_core.ir.request import (
+    UNNAMED_FORMAT,
+    OutputFormat,
+    Request,
+    Sampling,
+    Thinking,
+    Tool,
+    ToolChoice,
+)
+from wireglot_core.ir.stream import Finish
+
+_CACHED: Final = Lost("cache_marker", "dropped", "Gemini caches implicitly")
+_NAMESPACE: Final = Lost("tool.namespace", "dropped", "functions have no namespaces")
+_REFUSAL: Final = Lost("refusal", "approximated", "a refusal is plain text")
+
+LOST: Final = LostFields(
+    OWN,
+    {
+        Request: Carries(
+            "model messages tools tool_choice max_tokens stop sampling thinking output stream metadata"
+            " service_tier",
+            parallel_tools=Lost(
+                "parallel_tools", "dropped", "parallel calls cannot be switched off", usual=(True,)
+            ),
+            verbosity=Lost("verbosity", "dropped", "no such setting"),
+            user=Lost("user", "dropped", "end users are not named"),
+            cache=_CACHED,
+            cache_key=Lost("cache_key", "dropped", "Gemini caches implicitly"),
+            safeguards=NO_SAFEGUARDS,
+        ),
+        Sampling: Carries(
+            "temperature top_p top_k frequency_penalty presence_penalty seed candidates logprobs top_logprobs"
+        ),
+        Message: Carries("role content", name=Lost("message.name", "dropped", "contents have no names")),
+        Text: Carries(
+            "text signature",
+            cache=_CACHED,
+            refusal=_REFUSAL,
+            citations=Lost("citations", "dropped", "history carries no citations"),
+            logprobs=Lost("logprobs", "dropped", "history carries no log probabilities"),
+        ),
+        Reasoning: Carries("text signature redacted minter"),
+        ToolCall: Carries("id name arguments kind signature", cache=_CACHED, namespace=_NAMESPACE),
+        ToolResult: Carries(
+            "call_id content is_error name",
+            cache=_CACHED,
+            kind=Lost("tool.custom", "approximated", "the result of a freeform tool", whole=True),
+        ),
+        Media: Carries("kind mime data text url file_id name detail signature", cache=_CACHED),
+        Tool: Carries(
+            "name description schema kind grammar native",
+            strict=Lost("tool.strict", "dropped", "no such switch for one function", usual=(False,)),
+            namespace=_NAMESPACE,
+            deferred=Lost("tool.deferred", "dropped", "every tool is loaded"),
+            cache=_CACHED,
+        ),
+        ToolChoice: Carries("mode only hosted"),
+        Thinking: Carries("mode effort budget display"),
+        OutputFormat: Carries(
+            "kind schema bare",
+            strict=Lost(
+                "output_format.strict",
+                "dropped",
+                "a schema is always a strong hint, never more",
+                usual=(False,),
+            ),
+            name=Lost("output_format", "approximated", "a format has no name", usual=(UNNAMED_FORMAT,)),
+            description=Lost("output_format", "dropped", "a format has no description", usual=("",)),
+        ),
+        Stop: Carries(
+            "reason raw dialect",
+            sequence=Lost("stop_sequence", "dropped", "the matching sequence is not reported"),
+            extra="stop_details",
+        ),
+        Response: Carries(
+            "id model content stop usage created service_tier others",
+            safeguard_results=NO_RESULTS,
+            extra="response.extra",
+        ),
+        Finish: Carries("stop usage service_tier", safeguard_results=NO_RESULTS, extra="response.extra"),
+    },
+)
+"""Of requests and, where they do not differ, of answers."""
+
+LOST_IN_ANSWERS: Final = LostFields(
+    OWN,
+    {
+        Text: Carries("text signature citations logprobs", cache=_CACHED, refusal=_REFUSAL),
+    },
+)
