@@ -27,6 +27,10 @@ OTHER_ANSWERS: Final = Lost("candidates", "dropped", "this dialect can hold only
 ONE_ANSWER: Final = OTHER_ANSWERS.at("$.others")
 """The loss for further answers, whole or streamed."""
 
+ONE_STRING: Final = Lost(
+    "tool.custom", "approximated", "freeform input becomes one string argument", whole=True
+)
+"""The loss for the kind of a call, where a call is of a function."""
 NO_SAFEGUARDS: Final = Lost("safeguards", "dropped", "this dialect has no such check")
 NO_RESULTS: Final = Lost("safeguards", "dropped", "no field for results of a check")
 

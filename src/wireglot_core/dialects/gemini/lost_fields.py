@@ -51,7 +51,14 @@ LOST: Final = LostFields(
             logprobs=Lost("logprobs", "dropped", "history carries no log probabilities"),
         ),
         Reasoning: Carries("text signature redacted minter"),
-        ToolCall: Carries("id name arguments kind signature", cache=_CACHED, namespace=_NAMESPACE),
+        ToolCall: Carries(
+            "id name arguments signature",
+            cache=_CACHED,
+            namespace=_NAMESPACE,
+            kind=Lost(
+                "tool.custom", "approximated", "freeform input becomes one string argument", whole=True
+            ),
+        ),
         ToolResult: Carries(
             "call_id content is_error name",
             cache=_CACHED,

@@ -154,9 +154,6 @@ class PartRenderer(msgspec.Struct, eq=False):
             call["id"] = part.id
         call["name"] = name
         if part.kind == "custom":
-            out.append(
-                Loss(path, "tool.custom", "approximated", "freeform input becomes one string argument")
-            )
             call["args"] = {"input": part.arguments}
         elif form.get("args") != "absent" or part.arguments not in ("", "{}"):
             call["args"], read = read_arguments(part.arguments)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Final, Literal, cast
 
 from wireglot_core.dialects.fields import Fields, own_form
+from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
 from wireglot_core.dialects.gemini_interactions.names import CONTENT, OWN, UNKNOWN, part_extra, put_back
 from wireglot_core.dialects.google_shared import ByteOffsets
 from wireglot_core.ir.content import Citation, Foreign, Media, Part, Text
-from wireglot_core.ir.loss import Loss, left_out, losses_of_extra
+from wireglot_core.ir.loss import Loss, left_out
 
 _TEXT: Final = frozenset({"type", "text", "annotations"})
 _MEDIA: Final = frozenset({"type", "data", "uri", "mime_type"})
@@ -94,9 +95,7 @@ def render_annotations(
         if not citation.url and (citation.extra is None or citation.extra.dialect != OWN):
             losses.append(Loss(place, "citations", "dropped", "only web sources are supported"))
             continue
-        if citation.quote:
-            losses.append(Loss(place, "citations", "approximated", "without the words of the source"))
-        losses_of_extra(citation.extra, OWN, place, losses, "citations")
+        LOST.of(citation, place, losses)
         annotation: dict[str, Any] = {"type": "url_citation"}
         if citation.url:
             annotation["url"] = citation.url
@@ -157,7 +156,7 @@ def _render_text(part: Text, path: str, losses: list[Loss]) -> dict[str, Any]:
     content: dict[str, Any] = {"type": "text", "text": part.text}
     if part.is_plain(OWN):
         return content
-    declare_prose(part, path, losses)
+    LOST.of(part, path, losses)
     if part.citations:
         stated = own_form(part.extra, OWN).get("annotations")
         if type(stated) is list and parse_annotations(stated, part.text) == part.citations:
@@ -169,21 +168,8 @@ def _render_text(part: Text, path: str, losses: list[Loss]) -> dict[str, Any]:
     return put_back(content, part_extra(part.extra))
 
 
-def declare_prose(part: Text, path: str, losses: list[Loss]) -> None:
-    """Reports the fields of a text that have no place here."""
-    losses_of_extra(part.extra, OWN, path, losses)
-    if part.cache is not None:
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
-    if part.refusal:
-        losses.append(Loss(f"{path}.refusal", "refusal", "approximated", "a refusal is plain text"))
-    if part.logprobs:
-        losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no log probabilities"))
-
-
 def _render_media(media: Media, path: str, losses: list[Loss]) -> dict[str, Any] | None:
-    losses_of_extra(media.extra, OWN, path, losses)
-    if media.cache is not None:
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
+    LOST.of(media, path, losses)
     form = own_form(media.extra, OWN)
     content: dict[str, Any] = {"type": media.kind}
     if media.data is not None:

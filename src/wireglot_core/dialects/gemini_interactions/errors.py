@@ -20,7 +20,8 @@ from wireglot_core.dialects.faults import (
     stated_message,
 )
 from wireglot_core.dialects.fields import own_form, text_in
-from wireglot_core.dialects.gemini_interactions.names import BLOCKED, OWN, parse_stop
+from wireglot_core.dialects.gemini_interactions.names import OWN
+from wireglot_core.dialects.gemini_interactions.outcome import BLOCKED, parse_stop
 from wireglot_core.dialects.rpc_status import (
     RPC_KINDS,
     detail_text,

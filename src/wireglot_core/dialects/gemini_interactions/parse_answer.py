@@ -18,9 +18,8 @@ from wireglot_core.dialects.gemini_interactions.names import (
     OWN,
     STEP,
     THOUGHT,
-    parse_stop,
-    parse_usage,
 )
+from wireglot_core.dialects.gemini_interactions.outcome import parse_stop, parse_usage
 from wireglot_core.dialects.gemini_interactions.response import BODY
 from wireglot_core.dialects.gemini_interactions.steps import CarriedSignature, parse_call, parse_thought
 from wireglot_core.dialects.iso_time import unix_seconds

@@ -6,8 +6,9 @@ import re
 from typing import Any, Final, assert_never
 
 from wireglot_core.dialects.base import Context, Rendered
-from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE, NO_SAFEGUARDS
+from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE
 from wireglot_core.dialects.fields import own_fields, own_form
+from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
 from wireglot_core.dialects.gemini_interactions.names import (
     EFFORTS,
     LEVELS,
@@ -35,21 +36,12 @@ from wireglot_core.dialects.gemini_interactions.settings import (
     JSON_TYPE,
     PLAIN_TYPE,
 )
-from wireglot_core.dialects.request_fields import MissingFields
 from wireglot_core.dialects.turns import TurnWriter, write_turns
 from wireglot_core.dialects.unknown_fields import WITHOUT, merge
 from wireglot_core.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot_core.ir.loss import Loss, feature_of, left_out, losses_of_extra
-from wireglot_core.ir.request import UNNAMED_FORMAT, OutputFormat, Request, Thinking
+from wireglot_core.ir.loss import Loss, feature_of, left_out
+from wireglot_core.ir.request import OutputFormat, Request, Thinking
 
-_MISSING: Final = MissingFields(
-    {
-        "verbosity": "no such setting",
-        "user": "end users are not named",
-        "cache": "Gemini caches implicitly",
-        "cache_key": "Gemini caches implicitly",
-    }
-)
 _LABEL_KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _LABEL_VALUE: Final = re.compile(r"[a-z0-9_-]{0,63}")
 
@@ -74,11 +66,8 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         body["stream"] = request.stream
     _render_rest(request, body, native, losses)
     _render_storage(body, form, native)
-    extra = request.extra
-    if extra is not None and native:
-        merge(body, _nested(extra.fields))
-    else:
-        losses_of_extra(extra, OWN, "$", losses)
+    LOST.of(request, "$", losses)
+    merge(body, _nested(own_fields(request.extra, OWN)))
     return Rendered(body, tuple(losses))
 
 
@@ -120,6 +109,7 @@ def _render_tools(request: Request, context: Context, losses: list[Loss]) -> Any
 def _render_generation(request: Request, losses: list[Loss]) -> dict[str, Any]:
     config: dict[str, Any] = {}
     GENERATION_FIELDS.write(request, config, losses)
+    LOST.of(request.sampling, "$.sampling", losses)
     config.update(_render_thinking(request.thinking, losses))
     if request.tool_choice is not None:
         choice = render_choice(request.tool_choice, request.tools, losses)
@@ -131,7 +121,6 @@ def _render_generation(request: Request, losses: list[Loss]) -> dict[str, Any]:
 def _render_thinking(thinking: Thinking, losses: list[Loss]) -> dict[str, Any]:
     """Only a level can be expressed: there are no budgets, and thinking cannot be switched off."""
     path = "$.thinking"
-    losses_of_extra(thinking.extra, OWN, path, losses)
     config: dict[str, Any] = {}
     mode, effort = thinking.mode, thinking.effort
     if mode == "off" or effort == "none":
@@ -149,8 +138,7 @@ def _render_thinking(thinking: Thinking, losses: list[Loss]) -> dict[str, Any]:
             losses.append(Loss(f"{path}.mode", "thinking.mode", "emulated", "expressed by the level alone"))
     elif mode is not None:
         losses.append(Loss(f"{path}.mode", "thinking.mode", "dropped", "thinking is on by default"))
-    if thinking.budget is not None:
-        losses.append(Loss(f"{path}.budget", "thinking.budget", "dropped", "levels have no budget"))
+    LOST.of(thinking, path, losses)
     if thinking.display is not None:
         config["thinking_summaries"] = SUMMARIES[thinking.display]
     return put_back(config, thinking.extra)
@@ -158,18 +146,8 @@ def _render_thinking(thinking: Thinking, losses: list[Loss]) -> dict[str, Any]:
 
 def _render_output(output: OutputFormat, losses: list[Loss]) -> dict[str, Any]:
     path = "$.output"
-    losses_of_extra(output.extra, OWN, path, losses)
+    LOST.of(output, path, losses)
     form = own_form(output.extra, OWN)
-    if output.strict:
-        detail = "a schema is always a strong hint, never more"
-        losses.append(Loss(f"{path}.strict", "output_format.strict", "dropped", detail))
-    if output.name and output.name != UNNAMED_FORMAT:
-        losses.append(Loss(f"{path}.name", "output_format", "approximated", "a format has no name"))
-    if output.description:
-        losses.append(Loss(f"{path}.description", "output_format", "dropped", "a format has no description"))
-    if output.bare:
-        detail = "the value comes in quotes"
-        losses.append(Loss(f"{path}.bare", "output_format", "approximated", detail))
     if output.kind == "schema" and output.schema is None:
         detail = "no schema was given, any JSON will do"
         losses.append(Loss(f"{path}.schema", "output_format.schema", "approximated", detail))
@@ -217,12 +195,6 @@ def _render_rest(request: Request, body: dict[str, Any], native: bool, losses: l
             losses.append(Loss(f"$.metadata.{key}", "metadata", "dropped", detail))
     if labels or own_form(request.extra, OWN).get("labels") == "empty":
         body["labels"] = labels
-    if request.parallel_tools is False:
-        detail = "parallel calls cannot be switched off"
-        losses.append(Loss("$.parallel_tools", "parallel_tools", "dropped", detail))
-    _MISSING.declare(request, losses)
-    if request.safeguards:
-        losses.append(NO_SAFEGUARDS.at("$.safeguards"))
 
 
 # --- the conversation
@@ -275,7 +247,7 @@ class _Input(TurnWriter):
     def _instruction(self, messages: tuple[Message, ...]) -> str | None:
         texts: list[str] = []
         for index, message in enumerate(messages):
-            self._declare(message, f"$.messages[{index}]")
+            LOST.of(message, f"$.messages[{index}]", self.losses)
             for number, part in enumerate(message.content):
                 path = f"$.messages[{index}].content[{number}]"
                 if type(part) is not Text:
@@ -299,14 +271,9 @@ class _Input(TurnWriter):
                     texts.append(part.text)
         return "\n\n".join(texts) if texts else None
 
-    def _declare(self, message: Message, path: str) -> None:
-        if message.name:
-            self.losses.append(Loss(f"{path}.name", "message.name", "dropped", "steps have no names"))
-        losses_of_extra(message.extra, OWN, path, self.losses)
-
     def write_message(self, message: Message, index: int) -> list[Any]:
         path = f"$.messages[{index}]"
-        self._declare(message, path)
+        LOST.of(message, path, self.losses)
         if message.role == "system":
             return self._reminder(message, path)
         kind = MODEL_OUTPUT if message.role == "assistant" else USER_INPUT
@@ -405,7 +372,7 @@ class _Input(TurnWriter):
     def _contents(self, message: Message, index: int) -> list[dict[str, Any]]:
         """The contents of one user turn, without a surrounding step."""
         path = f"$.messages[{index}]"
-        self._declare(message, path)
+        LOST.of(message, path, self.losses)
         contents = []
         for number, part in enumerate(message.content):
             assert type(part) is Text or type(part) is Media or type(part) is Foreign

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from wireglot_core.dialects.base import Context, is_minted
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini_interactions.content import render_content
+from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
 from wireglot_core.dialects.gemini_interactions.names import FUNCTION_RESULT, OWN, THOUGHT, put_back
 from wireglot_core.dialects.gemini_interactions.steps import render_call, summary_of
 from wireglot_core.ir.content import (
@@ -22,7 +23,7 @@ from wireglot_core.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot_core.ir.loss import Loss, feature_of, losses_of_extra
+from wireglot_core.ir.loss import Loss, feature_of
 from wireglot_core.ir.outcome import Response
 from wireglot_core.wire.json import BadJson, decode
 
@@ -98,7 +99,7 @@ def render_replayed_thought(
     """A thought for the upstream that signed it. All others are left out: Google refuses a thought without
     a signature, even its own (googleapis/js-genai#1735)."""
     signature = part.signature
-    losses_of_extra(part.extra, OWN, path, losses)
+    LOST.of(part, path, losses)
     if signature is not None and signature.data and context.may_replay(signature, OWN):
         if part.redacted:
             losses.append(Loss(path, "reasoning.redacted", "approximated", "a thought with a signature"))
@@ -165,11 +166,7 @@ def render_called(call: ToolCall, context: Context, path: str, losses: list[Loss
 
 def render_result(result: ToolResult, called: str, path: str, losses: list[Loss]) -> dict[str, Any]:
     """`called`: the name of the function whose call it answers, "" if unknown."""
-    losses_of_extra(result.extra, OWN, path, losses)
-    if result.cache is not None:
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
-    if result.kind == "custom":
-        losses.append(Loss(path, "tool.custom", "approximated", "the result of a freeform tool"))
+    LOST.of(result, path, losses)
     form = own_form(result.extra, OWN)
     step: dict[str, Any] = {"type": FUNCTION_RESULT, "call_id": result.call_id}
     name = result.name or (called if not form else "")

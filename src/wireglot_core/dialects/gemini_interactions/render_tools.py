@@ -6,11 +6,12 @@ from typing import Any, Final, assert_never
 
 from wireglot_core.dialects.client_tools import declare_native
 from wireglot_core.dialects.fields import own_fields, own_form
+from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
 from wireglot_core.dialects.gemini_interactions.names import OWN, put_back
 from wireglot_core.dialects.gemini_interactions.tools import MODES, VALIDATED
 from wireglot_core.dialects.google_shared import server_headers
 from wireglot_core.dialects.hosted_options import lose_options, not_run, server_of
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.request import AnyTool, HostedTool, Tool, ToolChoice
 
 _OWN_TOOLS: Final = {
@@ -36,16 +37,8 @@ def _render_function(tool: Tool, path: str, losses: list[Loss]) -> dict[str, Any
     if tool.kind == "custom":
         losses.append(Loss(path, "tool.custom", "dropped", "Gemini has no freeform tools"))
         return None
-    losses_of_extra(tool.extra, OWN, path, losses)
     declare_native(tool, path, losses)
-    if tool.strict:
-        losses.append(Loss(f"{path}.strict", "tool.strict", "dropped", "no such switch for one function"))
-    if tool.namespace:
-        losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "functions have no namespaces"))
-    if tool.deferred:
-        losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "every tool is loaded"))
-    if tool.cache is not None:
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
+    LOST.of(tool, path, losses)
     function: dict[str, Any] = {"type": "function", "name": tool.name}
     if tool.description is not None:
         function["description"] = tool.description
@@ -87,7 +80,7 @@ def _render_server(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str,
 def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[Loss]) -> Any:
     """`tool_choice`; None if there is no function for it to apply to."""
     path = "$.tool_choice"
-    losses_of_extra(choice.extra, OWN, path, losses)
+    LOST.of(choice, path, losses)
     form = own_form(choice.extra, OWN)
     if form.get("shape") == "allowed_tools" and MODES.get(form.get("mode") or "auto") == choice.mode:
         stated = {"mode": form["mode"]} if form["mode"] else {}

@@ -6,14 +6,15 @@ import re
 from typing import Any, Final
 
 from wireglot_core.dialects.base import Context, Rendered, reported_model
-from wireglot_core.dialects.common_losses import NO_RESULTS, ONE_ANSWER
 from wireglot_core.dialects.fields import own_fields, own_form
-from wireglot_core.dialects.gemini_interactions.names import OWN, put_back, render_stop, render_usage
+from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
+from wireglot_core.dialects.gemini_interactions.names import OWN, put_back
+from wireglot_core.dialects.gemini_interactions.outcome import render_stop, render_usage
 from wireglot_core.dialects.gemini_interactions.steps import AnswerSteps
 from wireglot_core.dialects.iso_time import iso_time, unix_seconds
 from wireglot_core.dialects.unknown_fields import WITHOUT
 from wireglot_core.ir.content import Extra, ToolCall
-from wireglot_core.ir.loss import Loss, is_blank, losses_of_extra
+from wireglot_core.ir.loss import Loss, is_blank
 from wireglot_core.ir.outcome import Response, Stop, Usage
 from wireglot_core.ir.request import Request
 
@@ -52,10 +53,6 @@ def render_response(
     response: Response, context: Context, request: Request | None = None
 ) -> Rendered[dict[str, Any]]:
     losses: list[Loss] = []
-    if response.safeguard_results:
-        losses.append(NO_RESULTS.at("$.safeguard_results"))
-    if response.others:
-        losses.append(ONE_ANSWER)
     steps = AnswerSteps(context, losses)
     calls = False
     for index, part in enumerate(response.content):
@@ -65,7 +62,7 @@ def render_response(
     body["steps"] = steps.steps
     ending(body, response.stop, calls, response.usage, response.service_tier, losses)
     body.update(reported(request))
-    losses_of_extra(response.extra, OWN, "$", losses, "response.extra")
+    LOST.of(response, "$", losses)
     return Rendered(finished(body, response.extra), tuple(losses))
 
 

@@ -25,7 +25,6 @@ GENERATION_FIELDS: Final = RequestFields(
     F("temperature", "sampling.temperature", NUMBER),
     F("top_p", "sampling.top_p", NUMBER),
     inside=f"{GENERATION}.",
-    missing="the Interactions API has no such field",
 )
 
 _TEXT_FORMAT: Final = frozenset({"type", "mime_type", "schema"})

@@ -18,6 +18,7 @@ from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.envelope import PLACEHOLDERS, Holder
 from wireglot_core.dialects.fields import Fields, describe, own_fields, own_form
 from wireglot_core.dialects.gemini_interactions.content import is_content, parse_content, render_content
+from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
 from wireglot_core.dialects.gemini_interactions.names import (
     FUNCTION_CALL,
     FUNCTION_RESULT,
@@ -46,7 +47,7 @@ from wireglot_core.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot_core.ir.loss import Loss, left_out, losses_of_extra
+from wireglot_core.ir.loss import Loss, left_out
 from wireglot_core.wire.json import encode_text
 
 _TURN: Final = frozenset({"type", "content"})
@@ -288,7 +289,7 @@ def carrier(part: Text | Media | ToolCall, signature: Signature, context: Contex
 
 
 def render_thought(part: Reasoning, path: str, context: Context, losses: list[Loss]) -> dict[str, Any]:
-    losses_of_extra(part.extra, OWN, path, losses)
+    LOST.of(part, path, losses)
     fields, form = own_fields(part.extra, OWN), own_form(part.extra, OWN)
     step: dict[str, Any] = {"type": THOUGHT}
     stated = fields.get("summary", form.get("summary"))
@@ -328,14 +329,7 @@ def render_call(part: ToolCall, path: str, losses: list[Loss]) -> dict[str, Any]
 
 def begin_call(part: ToolCall, path: str, losses: list[Loss]) -> dict[str, Any]:
     """The step as announced in a stream: the arguments follow in pieces."""
-    losses_of_extra(part.extra, OWN, path, losses)
-    if part.cache is not None:
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
-    if part.namespace:
-        losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "functions have no namespaces"))
-    if part.kind == "custom":
-        detail = "freeform input becomes one string argument"
-        losses.append(Loss(path, "tool.custom", "approximated", detail))
+    LOST.of(part, path, losses)
     step: dict[str, Any] = {"type": FUNCTION_CALL, "id": part.id, "name": part.name, "arguments": {}}
     if own_form(part.extra, OWN).get("id") == "absent":
         del step["id"]

@@ -33,8 +33,8 @@ from wireglot_core.dialects.gemini_interactions.names import (
     STEP_START,
     STEP_STOP,
     THOUGHT,
-    parse_usage,
 )
+from wireglot_core.dialects.gemini_interactions.outcome import parse_usage
 from wireglot_core.dialects.gemini_interactions.parse_answer import (
     answer_extra,
     answer_stop,

@@ -17,14 +17,13 @@ from wireglot_core.dialects.answer_writer import AnswerWriter
 from wireglot_core.dialects.argument_stream import ArgumentStream
 from wireglot_core.dialects.arguments import declare_arguments
 from wireglot_core.dialects.base import Context
-from wireglot_core.dialects.common_losses import NO_RESULTS
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini_interactions.content import (
-    declare_prose,
     render_annotations,
     render_content,
 )
 from wireglot_core.dialects.gemini_interactions.errors import error_object
+from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
 from wireglot_core.dialects.gemini_interactions.names import (
     COMPLETED,
     CREATED,
@@ -143,9 +142,7 @@ class InteractionsWriter(AnswerWriter):
     def _finish(self, finish: Finish, out: list[bytes]) -> None:
         self._release(out)
         finish = self._completed(finish)
-        if finish.safeguard_results:
-            self.losses.append(NO_RESULTS.at("$.safeguard_results"))
-        losses_of_extra(finish.extra, OWN, "$", self.losses, "response.extra")
+        LOST.of(finish, "$", self.losses)
         body = dict(self._shell)
         ending(body, finish.stop, self._calls, finish.usage, finish.service_tier, self.losses)
         body.update(reported(self._request))  # again: whether it is stored is known only now
@@ -225,7 +222,7 @@ class InteractionsWriter(AnswerWriter):
                 assert_never(part)
 
     def _begin_text(self, waiting: _Waiting, part: Text, out: list[bytes]) -> None:
-        declare_prose(part, waiting.path, self.losses)
+        LOST.of(part, waiting.path, self.losses)
         waiting.scored = bool(part.logprobs)
         step: dict[str, Any] = {"type": MODEL_OUTPUT, **step_fields(part.extra)}
         content = put_back({"type": "text", "text": part.text}, _of_own(part_extra(part.extra)))
@@ -240,7 +237,7 @@ class InteractionsWriter(AnswerWriter):
             out.append(self._spoken(part.text))
 
     def _begin_thought(self, waiting: _Waiting, part: Reasoning, out: list[bytes]) -> None:
-        losses_of_extra(part.extra, OWN, waiting.path, self.losses)
+        LOST.of(part, waiting.path, self.losses)
         step: dict[str, Any] = {"type": THOUGHT}
         summary = own_fields(part.extra, OWN).get("summary")
         waiting.silent = summary is not None

@@ -19,7 +19,8 @@ from wireglot_core.dialects.faults import plain_status
 from wireglot_core.dialects.fields import object_in
 from wireglot_core.dialects.gemini_interactions.errors import owns_error
 from wireglot_core.dialects.gemini_interactions.hosted import HOSTED
-from wireglot_core.dialects.gemini_interactions.names import OWN, USAGE_FIELDS
+from wireglot_core.dialects.gemini_interactions.names import OWN
+from wireglot_core.dialects.gemini_interactions.outcome import USAGE_FIELDS
 from wireglot_core.dialects.gemini_interactions.render_steps import resumed
 from wireglot_core.dialects.gemini_interactions.settings import GENERATION
 from wireglot_core.dialects.gemini_interactions.stored import STORED

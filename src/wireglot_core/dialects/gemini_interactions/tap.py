@@ -17,9 +17,8 @@ from wireglot_core.dialects.gemini_interactions.names import (
     STATUS_UPDATE,
     STEP_START,
     STEP_STOP,
-    parse_stop,
-    parse_usage,
 )
+from wireglot_core.dialects.gemini_interactions.outcome import parse_stop, parse_usage
 from wireglot_core.dialects.passthrough import SseTap, object_of, shaped
 from wireglot_core.dialects.surface import AnswerGlance, StreamMarks
 from wireglot_core.wire.sse import Frame

@@ -72,7 +72,6 @@ def render_call(part: ToolCall, path: str, losses: list[Loss], index: int | None
         function["index"] = index
     function["name"] = part.name
     if part.kind == "custom":
-        losses.append(Loss(path, "tool.custom", "approximated", "freeform input becomes one string argument"))
         function["arguments"] = {"input": part.arguments}
     elif form.get("arguments") == "text":
         function["arguments"] = part.arguments

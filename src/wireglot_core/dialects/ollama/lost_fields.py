@@ -60,7 +60,10 @@ LOST: Final = LostFields(
             signature=Lost(feature_of, "dropped", "thinking has no state"),
         ),
         ToolCall: Carries(
-            "id name arguments kind",
+            "id name arguments",
+            kind=Lost(
+                "tool.custom", "approximated", "freeform input becomes one string argument", whole=True
+            ),
             namespace=_NAMESPACE,
             cache=_CACHED,
             signature=Lost(feature_of, "dropped", "calls have no state"),

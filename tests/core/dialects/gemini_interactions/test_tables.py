@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.tiers import rows
 from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.gemini_interactions import DIALECT
-from wireglot_core.dialects.gemini_interactions.names import parse_stop
+from wireglot_core.dialects.gemini_interactions.outcome import parse_stop
 from wireglot_core.dialects.gemini_interactions.render_steps import resumed, without_token
 from wireglot_core.ir.content import Extra, Foreign, Media, Message, Part, Text, ToolCall, ToolResult
 from wireglot_core.ir.outcome import Response, Stop

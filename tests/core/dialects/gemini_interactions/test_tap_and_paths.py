@@ -12,7 +12,7 @@ from wireglot_core.dialects.base import BadField
 from wireglot_core.dialects.body import RequestGlance
 from wireglot_core.dialects.gemini_interactions import DIALECT
 from wireglot_core.dialects.gemini_interactions.errors import error_object, parse_error
-from wireglot_core.dialects.gemini_interactions.names import parse_usage
+from wireglot_core.dialects.gemini_interactions.outcome import parse_usage
 from wireglot_core.dialects.gemini_interactions.surface import SURFACE, find
 from wireglot_core.dialects.gemini_interactions.tap import InteractionsTap
 from wireglot_core.ir.content import Extra
