@@ -89,8 +89,3 @@ def put_cache(out: dict[str, Any], mark: CacheMark | None, path: str, losses: li
 def _ttl(raw: dict[str, Any]) -> Ttl:
     ttl = raw.get("ttl")
     return _TTLS.get(ttl, "") if type(ttl) is str else ""
-
-
-def lose_cache(mark: CacheMark | None, path: str, losses: list[Loss]) -> None:
-    if mark is not None:
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Chat marks content parts only"))

@@ -6,10 +6,11 @@ from typing import Any
 
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.openai_chat.extras import NAME
+from wireglot_core.dialects.openai_chat.lost_fields import LOST
 from wireglot_core.dialects.openai_shared import check_numbers, parse_logprob
 from wireglot_core.dialects.usage_checks import UsageFields, losses_of_usage, split_output, uncounted
 from wireglot_core.ir.content import Extra, TokenLogprob
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Stop, StopReason, Usage
 from wireglot_core.ir.request import Request
 from wireglot_core.ir.usage import counts_of
@@ -109,14 +110,10 @@ def is_vague(raw: str) -> bool:
 def render_stop(stop: Stop, calls: bool, refusal: bool, path: str, losses: list[Loss]) -> str:
     if stop.dialect == NAME and stop.raw:
         return stop.raw
-    losses_of_extra(stop.extra, NAME, path, losses, "stop_details")
+    LOST.of(stop, path, losses)
     name = "tool_calls" if calls and stop.reason in ("end", "paused") else _NAMES[stop.reason]
     if stop.reason == "refused" and refusal:
         name = "stop"  # the model's own text; `content_filter` is used without one
-    if stop.sequence is not None:
-        losses.append(
-            Loss(f"{path}.sequence", "stop_sequence", "dropped", "Chat does not report which one matched")
-        )
     if stop.reason not in _EXACT or parse_stop(name, calls, refusal).reason != stop.reason:
         losses.append(Loss(path, "stop_reason", "approximated", f"{stop.reason} is reported as {name}"))
     return name

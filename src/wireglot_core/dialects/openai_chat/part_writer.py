@@ -10,7 +10,8 @@ from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.envelope import Sealed
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.openai_chat.citations import render_citation
-from wireglot_core.dialects.openai_chat.extras import NAME, lose_cache
+from wireglot_core.dialects.openai_chat.extras import NAME
+from wireglot_core.dialects.openai_chat.lost_fields import LOST, LOST_IN_ANSWERS
 from wireglot_core.dialects.openai_chat.parts import media_part
 from wireglot_core.dialects.openai_chat.reasoning import (
     BETWEEN,
@@ -127,21 +128,22 @@ class PartWriter:
 
     def open(self, index: int, part: Part, out: list[bytes]) -> None:
         path = f"$.content[{index}]"
-        losses_of_extra(getattr(part, "extra", None), NAME, path, self._losses)
         match part:
             case Text():
-                lose_cache(part.cache, path, self._losses)
+                LOST_IN_ANSWERS.of(part, path, self._losses)
                 self._lose_own(part.extra, path)
                 self._speak(index, part, "refusal" if part.refusal else "text", part.text, out, part.logprobs)
             case Reasoning():
+                LOST.of(part, path, self._losses)
                 self._lose_own(part.extra, path)
                 self._speak(index, part, "reasoning", part.text, out)
             case ToolCall():
-                self._call(index, part, path, out)
+                LOST_IN_ANSWERS.of(part, path, self._losses)
+                self._call(index, part, out)
             case Media():
                 self._sinks[index] = _Sink(part, "whole")
                 self._latest = max(self._latest, index)
-                lose_cache(part.cache, path, self._losses)
+                LOST_IN_ANSWERS.of(part, path, self._losses)
                 self._media(part, path, out)
                 self.closed[index] = Media(part.kind, data=part.data and "...")
             case Foreign():
@@ -189,12 +191,7 @@ class PartWriter:
         if text:
             self.delta(Delta(index, text, logprobs), out)
 
-    def _call(self, index: int, part: ToolCall, path: str, out: list[bytes]) -> None:
-        if part.namespace:
-            self._losses.append(
-                Loss(f"{path}.namespace", "tool.namespace", "dropped", "Chat has no namespaces")
-            )
-        lose_cache(part.cache, path, self._losses)
+    def _call(self, index: int, part: ToolCall, out: list[bytes]) -> None:
         if part.kind == "custom":
             sink = self._sinks[index] = _Sink(part, "custom")
             sink.held.append(part.arguments)

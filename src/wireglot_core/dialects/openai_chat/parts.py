@@ -11,14 +11,14 @@ from wireglot_core.dialects.openai_chat.extras import (
     cache_key,
     is_of_message,
     keep,
-    lose_cache,
     parse_cache,
     put_back,
     put_cache,
 )
+from wireglot_core.dialects.openai_chat.lost_fields import LOST, NOT_MARKED
 from wireglot_core.dialects.openai_shared import guessed_mime
 from wireglot_core.ir.content import Extra, Foreign, Media, Reasoning, Text
-from wireglot_core.ir.loss import Loss, feature_of, left_out, losses_of_extra
+from wireglot_core.ir.loss import Loss, left_out
 
 _PLAIN_TEXT = frozenset({"type", "text"})
 _LINK = frozenset({"url"})
@@ -209,22 +209,6 @@ def text_part(part: Text, path: str, losses: list[Loss]) -> dict[str, Any] | str
     return out
 
 
-def lose_of_text(part: Text, path: str, losses: list[Loss]) -> None:
-    """Report what a text in a request cannot keep."""
-    if part.extra is not None:
-        losses_of_extra(part.extra, NAME, path, losses)
-    if part.citations:
-        losses.append(Loss(f"{path}.citations", "citations", "dropped", "no citations in requests"))
-    if part.logprobs:
-        losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no logprobs in requests"))
-    if part.signature is not None:
-        losses.append(
-            Loss(
-                f"{path}.signature", feature_of(part.signature), "dropped", "no field for it in Chat requests"
-            )
-        )
-
-
 def is_plain(part: Text) -> bool:
     """Whether the text can be written as a bare string without losing anything."""
     return (part.cache is None or is_of_message(part.cache)) and not own_fields(part.extra, NAME)
@@ -232,17 +216,13 @@ def is_plain(part: Text) -> bool:
 
 def media_part(part: Media, path: str, losses: list[Loss]) -> dict[str, Any] | None:
     """A user's image, audio, file or video; None if it cannot be expressed."""
-    losses_of_extra(part.extra, NAME, path, losses)
-    if part.signature is not None:
-        losses.append(
-            Loss(f"{path}.signature", "reasoning.signature", "dropped", "no field for it in Chat requests")
-        )
+    LOST.of(part, path, losses)
     out = _media_body(part, path, losses)
     if out is not None:
         put_cache(out, part.cache, path, losses)
         put_back(out, part.extra)
-    else:
-        lose_cache(part.cache, path, losses)
+    elif part.cache is not None:
+        losses.append(NOT_MARKED.at(f"{path}.cache"))
     return out
 
 

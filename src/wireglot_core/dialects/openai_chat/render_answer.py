@@ -12,7 +12,8 @@ from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.envelope import Sealed
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.openai_chat.citations import render_citation
-from wireglot_core.dialects.openai_chat.extras import NAME, lose_cache
+from wireglot_core.dialects.openai_chat.extras import NAME
+from wireglot_core.dialects.openai_chat.lost_fields import LOST, LOST_IN_ANSWERS
 from wireglot_core.dialects.openai_chat.parts import foreign_part, media_part, text_part, thinking_part
 from wireglot_core.dialects.openai_chat.reasoning import (
     BETWEEN,
@@ -209,8 +210,7 @@ class Answer:
                 assert_never(part)
 
     def _text(self, part: Text, path: str, listed: bool, spoken: bool) -> None:
-        losses_of_extra(part.extra, NAME, path, self._losses)
-        lose_cache(part.cache, path, self._losses)
+        LOST_IN_ANSWERS.of(part, path, self._losses)
         if not part.text and part.signature is None:
             if listed:
                 self._listed.append(text_part(part, path, self._losses))
@@ -248,7 +248,7 @@ class Answer:
                 self._citations.append(entry)
 
     def _reasoning(self, part: Reasoning, path: str, listed: bool) -> None:
-        losses_of_extra(part.extra, NAME, path, self._losses)
+        LOST.of(part, path, self._losses)
         if listed and own_form(part.extra, NAME).get("field") == "content":
             self._listed.append(thinking_part(part))
             return

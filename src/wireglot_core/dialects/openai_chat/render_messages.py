@@ -12,17 +12,16 @@ from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.openai_chat.extras import (
     NAME,
     is_of_message,
-    lose_cache,
     put_back,
     put_cache,
     put_message_cache,
 )
+from wireglot_core.dialects.openai_chat.lost_fields import LOST, NOT_MARKED
 from wireglot_core.dialects.openai_chat.parts import (
     foreign_part,
     is_plain,
     is_text,
     joined_texts,
-    lose_of_text,
     media_part,
     text_part,
     thinking_part,
@@ -55,7 +54,7 @@ from wireglot_core.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.request import MIDWAY, AnyTool, Request, Tool
 
 
@@ -70,7 +69,7 @@ def render_result(
 ) -> tuple[dict[str, Any], list[Any]]:
     """The message, and the parts only a user message can show. `calls`: those so far, by id; `native`: the
     conversation came in this dialect."""
-    losses_of_extra(part.extra, NAME, path, losses)
+    LOST.of(part, path, losses)
     form = own_form(part.extra, NAME)
     call = calls.get(part.call_id)
     out: dict[str, Any] = {"role": "tool"}
@@ -96,7 +95,7 @@ def render_result(
             put_cache(entries[-1], part.cache, path, losses)
             plain = False
         else:
-            lose_cache(part.cache, path, losses)
+            losses.append(NOT_MARKED.at(f"{path}.cache"))
     if not plain and not (joined and all(map(is_text, entries))):
         out["content"] = entries
     else:
@@ -158,7 +157,7 @@ def _entries(part: ToolResult, path: str, losses: list[Loss]) -> tuple[list[Any]
             case Text():
                 if not item.text and not listed:
                     continue
-                lose_of_text(item, place, losses)
+                LOST.of(item, place, losses)
                 entries.append(text_part(item, place, losses))
                 plain = plain and is_plain(item) and not item.refusal
             case Media():
@@ -309,8 +308,7 @@ class _Messages(TurnWriter):
         self._out = []
         first = run[0][1]
         for path, message in run:
-            if message.extra is not None:
-                losses_of_extra(message.extra, NAME, path, self.losses)
+            LOST.of(message, path, self.losses)
         if first.role == "user":
             self._users(run)
         elif first.role == "assistant":
@@ -440,7 +438,7 @@ class _Messages(TurnWriter):
                 if text.is_plain(NAME):
                     return text.text
                 if is_plain(text) and not text.refusal:
-                    lose_of_text(text, path, self.losses)
+                    LOST.of(text, path, self.losses)
                     return text.text
         parts = [part for entry in entries if (part := self._part(*entry)) is not None]
         if message.role in self._joined and all(map(is_text, parts)):
@@ -450,7 +448,7 @@ class _Messages(TurnWriter):
     def _part(self, path: str, part: Part) -> Any:
         match part:
             case Text():
-                lose_of_text(part, path, self.losses)
+                LOST.of(part, path, self.losses)
                 if not part.text and part.signature is not None:  # it only carried its signature
                     return None
                 return text_part(part, path, self.losses)
@@ -497,9 +495,9 @@ class _Messages(TurnWriter):
                         and _is_last_text(part, placed)
                     ):
                         out["refusal"] = part.text
-                        lose_of_text(part, path, self.losses)
-                        if not is_of_message(part.cache):
-                            lose_cache(part.cache, path, self.losses)
+                        LOST.of(part, path, self.losses)
+                        if part.cache is not None and not is_of_message(part.cache):
+                            self.losses.append(NOT_MARKED.at(f"{path}.cache"))
                     else:
                         entries.append((path, part))
                 case Reasoning() if own_form(part.extra, NAME).get("field") == "content":
@@ -570,7 +568,7 @@ class _Messages(TurnWriter):
         self.losses.append(Loss(path, "content.position", "approximated", "moved within the message"))
 
     def _reasoning(self, part: Reasoning, path: str, thoughts: list[Reasoning], details: list[Any]) -> None:
-        losses_of_extra(part.extra, NAME, path, self.losses)
+        LOST.of(part, path, self.losses)
         signature = part.signature
         if signature is not None:
             own = opaque_details(signature) if self._context.may_replay(signature, NAME) else None

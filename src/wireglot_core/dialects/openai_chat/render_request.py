@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot_core.dialects.base import Context, Rendered
-from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE, NO_SAFEGUARDS
+from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.openai_chat.extras import NAME, put_back
+from wireglot_core.dialects.openai_chat.lost_fields import LOST
 from wireglot_core.dialects.openai_chat.outcome import render_tier
 from wireglot_core.dialects.openai_chat.render_messages import render_messages
 from wireglot_core.dialects.openai_chat.settings import REQUEST_FIELDS, put_thinking, render_output
@@ -20,7 +21,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     losses: list[Loss] = []
     form = own_form(request.extra, NAME)
     native = bool(form.get("native"))
-    losses_of_extra(request.extra, NAME, "$", losses)
+    LOST.of(request, "$", losses)
     out: dict[str, Any] = {}
     if request.model or not (form.get("model") == "absent" or "model" in own_fields(request.extra, NAME)):
         out["model"] = request.model
@@ -69,7 +70,7 @@ def _put_tools(
                 Loss("$.tool_choice", "tool_choice", "dropped", "there are no tools to choose from")
             )
         else:
-            losses_of_extra(choice.extra, NAME, "$.tool_choice", losses)
+            LOST.of(choice, "$.tool_choice", losses)
     if request.parallel_tools is not None:
         if declared:
             out["parallel_tool_calls"] = request.parallel_tools
@@ -141,8 +142,6 @@ def _put_account(
         _put_cache_options(out, request, losses)
     if request.cache_key:
         out["prompt_cache_key"] = request.cache_key
-    if request.safeguards:
-        losses.append(NO_SAFEGUARDS.at("$.safeguards"))
 
 
 def _put_cache_options(out: dict[str, Any], request: Request, losses: list[Loss]) -> None:

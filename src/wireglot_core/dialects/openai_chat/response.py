@@ -10,11 +10,11 @@ from typing import Any
 
 from wireglot_core.dialects.arguments import with_repaired_calls
 from wireglot_core.dialects.base import Context, Rendered, reported_model
-from wireglot_core.dialects.common_losses import NO_RESULTS
 from wireglot_core.dialects.fields import Fields, describe, own_fields, own_form
 from wireglot_core.dialects.openai_chat.citations import parse_citation
 from wireglot_core.dialects.openai_chat.errors import render_error
 from wireglot_core.dialects.openai_chat.extras import NAME, UNKNOWN
+from wireglot_core.dialects.openai_chat.lost_fields import LOST
 from wireglot_core.dialects.openai_chat.outcome import (
     matched_sequence,
     parse_logprobs,
@@ -38,7 +38,7 @@ from wireglot_core.dialects.openai_shared import render_logprobs
 from wireglot_core.dialects.unknown_fields import HOLLOW, is_hollow
 from wireglot_core.ir.content import Extra, Media, Origin, Part, Text, ToolCall
 from wireglot_core.ir.errors import ApiError, UpstreamFault
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Candidate, Response, Stop
 from wireglot_core.ir.request import Request
 from wireglot_core.wire.json import encode_text
@@ -313,9 +313,7 @@ def render_response(
     if response.stop.reason == "malformed_call" and response.stop.dialect != NAME:
         return Rendered(render_error(MALFORMED))
     losses: list[Loss] = []
-    if response.safeguard_results:
-        losses.append(NO_RESULTS.at("$.safeguard_results"))
-    losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
+    LOST.of(response, "$", losses)
     form = own_form(response.extra, NAME)
     native = bool(form.get("native"))
     absent = form.get("absent", ())
@@ -337,7 +335,7 @@ def render_response(
     )
     for index, other in enumerate(response.others):
         path = f"$.others[{index}]"
-        losses_of_extra(other.extra, NAME, path, losses, "response.extra")
+        LOST.of(other, path, losses)
         choices.append(render_choice(other, index + 1, path, other.extra, context=context, losses=losses))
     out["choices"] = choices
     if response.usage is not None and form.get("usage") != "choice":

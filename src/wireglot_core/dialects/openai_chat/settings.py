@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, assert_never
 
+from msgspec.structs import replace
+
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.openai_chat.extras import NAME, keep, put_back
+from wireglot_core.dialects.openai_chat.lost_fields import LOST
 from wireglot_core.dialects.request_fields import BOOLEAN, INTEGER, NUMBER, TEXT, F, RequestFields
 from wireglot_core.ir.content import Extra
-from wireglot_core.ir.loss import Action, Loss, losses_of_extra
+from wireglot_core.ir.loss import Action, Loss
 from wireglot_core.ir.request import EFFORTS, Effort, OutputFormat, Thinking
 
 REQUEST_FIELDS: Final = RequestFields(
@@ -148,7 +151,6 @@ def _is_switch(value: dict[str, Any]) -> bool:
 def put_thinking(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> None:
     if thinking == Thinking():
         return
-    losses_of_extra(thinking.extra, NAME, "$.thinking", losses)
     form = own_form(thinking.extra, NAME)
     match form.get("control"):
         case "thinking":
@@ -175,10 +177,7 @@ def _put_effort(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> 
         if thinking.mode is not None:
             action: Action = "dropped" if thinking.effort in (None, "none") else "emulated"
             losses.append(Loss("$.thinking.mode", "thinking.mode", action, "Chat knows the effort only"))
-    if thinking.budget is not None:
-        losses.append(Loss("$.thinking.budget", "thinking.budget", "dropped", "Chat knows the effort only"))
-    if thinking.display is not None:
-        losses.append(Loss("$.thinking.display", "thinking.display", "dropped", "Chat has no such switch"))
+    LOST.of(thinking, "$.thinking", losses)
 
 
 def _put_switch(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> None:
@@ -194,8 +193,7 @@ def _put_switch(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> 
     if thinking.effort is not None:
         inside = own_form(thinking.extra, NAME).get("effort") == "inside"
         (switch if inside else out)["effort" if inside else "reasoning_effort"] = thinking.effort
-    if thinking.display is not None:
-        losses.append(Loss("$.thinking.display", "thinking.display", "dropped", "Chat has no such switch"))
+    LOST.of(replace(thinking, budget=None), "$.thinking", losses)
 
 
 def _put_router(out: dict[str, Any], thinking: Thinking, raw: dict[str, Any]) -> None:
@@ -247,7 +245,7 @@ def parse_output(fields: Fields, known: set[str]) -> OutputFormat | None:
 
 
 def render_output(output: OutputFormat, losses: list[Loss]) -> dict[str, Any]:
-    losses_of_extra(output.extra, NAME, "$.output", losses)
+    LOST.of(output, "$.output", losses)
     out: dict[str, Any] = {"type": "json_object" if output.kind == "json" else output.kind}
     match output.kind:
         case "schema":

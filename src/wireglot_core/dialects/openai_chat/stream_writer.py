@@ -17,12 +17,12 @@ from wireglot_core.dialects.common_losses import NO_RESULTS
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.openai_chat.errors import render_error
 from wireglot_core.dialects.openai_chat.extras import DONE, NAME
+from wireglot_core.dialects.openai_chat.lost_fields import LOST
 from wireglot_core.dialects.openai_chat.outcome import asks_usage, render_stop, render_tier, render_usage
 from wireglot_core.dialects.openai_chat.part_writer import Chunks, PartWriter, lose_late
 from wireglot_core.dialects.openai_chat.render_answer import declare_order
 from wireglot_core.dialects.openai_chat.response import MALFORMED, render_choice, response_id
 from wireglot_core.ir.errors import ApiError
-from wireglot_core.ir.loss import losses_of_extra
 from wireglot_core.ir.outcome import Candidate
 from wireglot_core.ir.request import Request, Tool
 from wireglot_core.ir.stream import Delta, Event, Finish, ForeignEvent, PartEnd, PartStart, Start
@@ -73,7 +73,7 @@ class ChatWriter(AnswerWriter):
 
     def _write_start(self, event: Start, out: list[bytes]) -> None:
         extra = event.extra
-        losses_of_extra(extra, NAME, "$", self.losses, "response.extra")
+        LOST.of(event, "$", self.losses)
         native = bool(own_form(extra, NAME).get("native"))
         self._chunks = Chunks(
             {
@@ -97,7 +97,7 @@ class ChatWriter(AnswerWriter):
         self._answers += 1
         path = f"$.others[{self._answers - 1}]"
         answer = with_whole_calls(answer, path, self.losses)
-        losses_of_extra(answer.extra, NAME, path, self.losses, "response.extra")
+        LOST.of(answer, path, self.losses)
         choice = render_choice(
             answer, self._answers, path, answer.extra, context=self._context, losses=self.losses
         )

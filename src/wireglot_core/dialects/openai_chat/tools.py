@@ -16,16 +16,16 @@ from wireglot_core.dialects.openai_chat.extras import (
     NAME,
     cache_key,
     keep,
-    lose_cache,
     parse_stray_cache,
     put_back,
     put_cache,
 )
+from wireglot_core.dialects.openai_chat.lost_fields import LOST, LOST_OF_CUSTOM, NOT_MARKED
 from wireglot_core.dialects.openai_chat.reasoning import CARRIER, call_signature
 from wireglot_core.dialects.openai_shared import CHOICE_MODES, HOSTED_KINDS, Mode, custom_names, grammar_of
 from wireglot_core.ir.content import CacheMark, Extra, Foreign, Origin, Signature, ToolCall
 from wireglot_core.ir.errors import ClientFault
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.request import AnyTool, Grammar, HostedChoice, HostedTool, Tool, ToolChoice
 from wireglot_core.wire.json import BadJson, decode, encode_text
 
@@ -174,46 +174,36 @@ def render_tool(tool: Tool, path: str, losses: list[Loss]) -> tuple[str, dict[st
     """The list a tool belongs to (`tools`, or the deprecated `functions`) and its entry there."""
     if tool.is_plain():
         return "tools", {"type": "function", "function": _function_out(tool)}
-    losses_of_extra(tool.extra, NAME, path, losses)
     declare_native(tool, path, losses)
-    if tool.namespace:
-        losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "Chat has no namespaces"))
-    if tool.deferred:
-        losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "Chat loads all tools"))
     form = own_form(tool.extra, NAME)
     if tool.kind == "custom":
-        out = _custom_out(tool, form, path, losses)
-        lose_cache(tool.cache, path, losses)
+        LOST_OF_CUSTOM.of(tool, path, losses)
+        out = _custom_out(tool, form)
         put_back(out, tool.extra)
         return "tools", out
+    LOST.of(tool, path, losses)
     function = _function_out(tool)
-    if tool.grammar is not None:
-        losses.append(Loss(f"{path}.grammar", "tool.custom", "dropped", "functions have no grammar"))
     flat = form.get("flat")
+    cache, own_mark = tool.cache, tool.cache is not None and bool(own_form(tool.cache.extra, NAME))
+    if cache is not None and (flat is not None or not own_mark):
+        losses.append(NOT_MARKED.at(f"{path}.cache"))
     if flat is not None:
-        lose_cache(tool.cache, path, losses)
         out = {"type": "function", **function} if flat == "function" else function
         put_back(out, tool.extra)
         return ("functions" if flat == "functions" else "tools"), out
     out = (
         {"function": function} if form.get("type") == "absent" else {"type": "function", "function": function}
     )
-    if tool.cache is not None and own_form(tool.cache.extra, NAME):
-        put_cache(out, tool.cache, path, losses)
-    else:
-        lose_cache(tool.cache, path, losses)
+    if own_mark:
+        put_cache(out, cache, path, losses)
     put_back(out, tool.extra)
     return "tools", out
 
 
-def _custom_out(tool: Tool, form: dict[str, Any], path: str, losses: list[Loss]) -> dict[str, Any]:
+def _custom_out(tool: Tool, form: dict[str, Any]) -> dict[str, Any]:
     custom: dict[str, Any] = {"name": tool.name}
     if tool.description is not None:
         custom["description"] = tool.description
-    if tool.schema is not None:
-        losses.append(Loss(f"{path}.schema", "tool.schema", "dropped", "custom tools have no schema"))
-    if tool.strict:
-        losses.append(Loss(f"{path}.strict", "tool.strict", "dropped", "custom tools are never strict"))
     shape = form.get("format")
     if shape is not None and grammar_of(shape, "") == tool.grammar:
         custom["format"] = shape
@@ -293,7 +283,7 @@ def _name_in(value: Any) -> str | None:
 
 
 def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[Loss]) -> Any:
-    losses_of_extra(choice.extra, NAME, "$.tool_choice", losses)
+    LOST.of(choice, "$.tool_choice", losses)
     raw = own_form(choice.extra, NAME).get("raw")
     if raw is not None:
         again = parse_choice(raw)
@@ -450,9 +440,7 @@ def plain_call(part: ToolCall) -> dict[str, Any]:
 def render_call(
     part: ToolCall, carrier: dict[str, Any] | None, path: str, losses: list[Loss]
 ) -> dict[str, Any]:
-    losses_of_extra(part.extra, NAME, path, losses)
-    if part.namespace:
-        losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "Chat has no namespaces"))
+    LOST.of(part, path, losses)
     form = own_form(part.extra, NAME)
     fields = part.extra.fields if part.extra is not None and part.extra.dialect == NAME else {}
     out: dict[str, Any] = {}
@@ -467,7 +455,7 @@ def render_call(
         out[CARRIER] = carrier
     if part.cache is not None and own_form(part.cache.extra, NAME):
         put_cache(out, part.cache, path, losses)
-    else:
-        lose_cache(part.cache, path, losses)
+    elif part.cache is not None:
+        losses.append(NOT_MARKED.at(f"{path}.cache"))
     put_back(out, part.extra)
     return out
