@@ -31,6 +31,7 @@ ONE_STRING: Final = Lost(
     "tool.custom", "approximated", "freeform input becomes one string argument", whole=True
 )
 """The loss for the kind of a call, where a call is of a function."""
+STATED_ERROR: Final = Lost("tool_result.error", "approximated", "stated in the text")
 NO_SAFEGUARDS: Final = Lost("safeguards", "dropped", "this dialect has no such check")
 NO_RESULTS: Final = Lost("safeguards", "dropped", "no field for results of a check")
 

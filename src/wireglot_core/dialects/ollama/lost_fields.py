@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wireglot_core.dialects.common_losses import NO_RESULTS, OTHER_ANSWERS
+from wireglot_core.dialects.common_losses import NO_RESULTS, OTHER_ANSWERS, STATED_ERROR
 from wireglot_core.dialects.lost_fields import Carries, Lost, LostFields
 from wireglot_core.dialects.ollama.extras import NAME
 from wireglot_core.ir.content import Media, Message, Reasoning, Text, ToolCall, ToolResult
@@ -69,7 +69,8 @@ LOST: Final = LostFields(
             signature=Lost(feature_of, "dropped", "calls have no state"),
         ),
         ToolResult: Carries(
-            "call_id content is_error name",
+            "call_id content name",
+            is_error=STATED_ERROR,
             cache=_CACHED,
             kind=Lost("tool.custom", "approximated", "results do not state their kind", whole=True),
         ),

@@ -275,9 +275,6 @@ class MessageRenderer(TurnWriter):
         for index, item in enumerate(part.content):
             self._result_part(item, f"{path}.content[{index}]", texts, images)
         if part.is_error:
-            self.losses.append(
-                Loss(f"{path}.is_error", "tool_result.error", "approximated", "stated in the text")
-            )
             texts[:1] = [f"Error: {texts[0]}" if texts else "Error: the tool failed"]
         out: dict[str, Any] = {"role": form.get("role", "tool"), "content": _BETWEEN.join(texts)}
         name = part.name or ("" if self._native or call is None else call.name)

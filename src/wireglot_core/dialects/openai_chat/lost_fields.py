@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wireglot_core.dialects.common_losses import NO_RESULTS, NO_SAFEGUARDS
+from wireglot_core.dialects.common_losses import NO_RESULTS, NO_SAFEGUARDS, STATED_ERROR
 from wireglot_core.dialects.lost_fields import Carries, Lost, LostFields
 from wireglot_core.dialects.openai_chat.extras import NAME
 from wireglot_core.ir.content import Media, Message, Reasoning, Text, ToolCall, ToolResult
@@ -38,7 +38,7 @@ LOST: Final = LostFields(
         ),
         Reasoning: Carries("text signature redacted minter"),
         ToolCall: Carries("id name arguments kind signature cache", namespace=_NAMESPACE),
-        ToolResult: Carries("call_id content is_error name kind cache"),
+        ToolResult: Carries("call_id content name kind cache", is_error=STATED_ERROR),
         Media: Carries(
             "kind mime data text url file_id name detail cache",
             signature=Lost("reasoning.signature", "dropped", _NO_STATE),

@@ -82,7 +82,6 @@ def render_result(
     _put_name(out, part, call, native, path=path, losses=losses)
     entries, moved, plain = _entries(part, path, losses)
     if part.is_error:
-        losses.append(Loss(f"{path}.is_error", "tool_result.error", "approximated", "stated in the text"))
         entries = _as_error(entries)
     if is_of_message(part.cache):
         put_message_cache(out, part.cache)

@@ -19,6 +19,7 @@ from wireglot_core.dialects.openai_responses.client_calls import (
     item_of_client_tool,
     reported,
 )
+from wireglot_core.dialects.openai_responses.lost_fields import LOST, LOST_IN_ANSWERS
 from wireglot_core.dialects.openai_responses.output import (
     SEAM,
     ItemIds,
@@ -238,11 +239,7 @@ class ItemWriter:
     def _open_call(self, part: OpenPart, call: ToolCall) -> None:
         if call.signature is not None:
             self._carry(call, call.signature)
-        losses_of_extra(call.extra, NAME, part.path, self.losses)
-        if call.cache is not None:
-            self.losses.append(
-                Loss(f"{part.path}.cache", "cache_marker", "dropped", "answers take no breakpoint")
-            )
+        LOST_IN_ANSWERS.of(call, part.path, self.losses)
         kind = "custom_tool_call" if call.kind == "custom" else "function_call"
         native = own_form(call.extra, NAME).get("id")
         identifier = self.ids.take(kind, len(self.items), native)
@@ -459,7 +456,7 @@ class ItemWriter:
         self.emit(f"response.{entry}.done", {**place, "part": {"type": kind, "text": said}})
 
     def _close_reasoning(self, part: OpenPart, reasoning: Reasoning, end: PartEnd) -> None:
-        losses_of_extra(reasoning.extra, NAME, part.path, self.losses)
+        LOST.of(reasoning, part.path, self.losses)
         if not part.before:
             self.release()
             self._open_reasoning(part, reasoning, end)

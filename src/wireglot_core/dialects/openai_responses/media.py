@@ -8,10 +8,11 @@ from typing import Any, Literal
 import msgspec
 
 from wireglot_core.dialects.fields import Fields, own_form
+from wireglot_core.dialects.openai_responses.lost_fields import LOST
 from wireglot_core.dialects.openai_responses.spelling import NAME, parse_cache, put_back, render_cache
 from wireglot_core.dialects.openai_shared import BREAKPOINT, guessed_mime
 from wireglot_core.ir.content import Media
-from wireglot_core.ir.loss import Feature, Loss, losses_of_extra
+from wireglot_core.ir.loss import Feature, Loss
 
 _COMMON = frozenset({"type", "detail", BREAKPOINT})
 
@@ -146,7 +147,7 @@ def render_media(media: Media, path: str, losses: list[Loss]) -> dict[str, Any] 
     if value is None:
         losses.append(Loss(path, _FEATURES[media.kind], "dropped", f"{media.kind} is not supported here"))
         return None
-    losses_of_extra(media.extra, NAME, path, losses)
+    LOST.of(media, path, losses)
     if media.cache is not None:
         value[BREAKPOINT] = render_cache(media.cache, path, losses)
     return put_back(value, media.extra)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from wireglot_core.dialects.fields import object_in
+from wireglot_core.dialects.openai_responses.lost_fields import LOST
 from wireglot_core.dialects.openai_responses.spelling import NAME
 from wireglot_core.dialects.openai_shared import check_numbers
 from wireglot_core.dialects.usage_checks import UsageFields, losses_of_usage, split_output, uncounted
 from wireglot_core.ir.content import Extra, Part, Text, ToolCall
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Stop, StopReason, Usage
 
 _INCOMPLETE: dict[str, StopReason] = {
@@ -69,17 +70,7 @@ def parse_stop(status: str, details: Any, calls: bool, refused: bool) -> Stop:
 
 def render_stop(stop: Stop, content: Sequence[Part], losses: list[Loss]) -> tuple[str, str]:
     """Status and the reason why it is incomplete ("" for none)."""
-    if stop.extra is not None:
-        losses_of_extra(stop.extra, NAME, "$.stop", losses, "stop_details")
-    if stop.sequence is not None:
-        losses.append(
-            Loss(
-                "$.stop.sequence",
-                "stop_sequence",
-                "dropped",
-                "this dialect does not report which one matched",
-            )
-        )
+    LOST.of(stop, "$.stop", losses)
     if stop.dialect == NAME and stop.raw:
         status, _, why = stop.raw.partition("/")
         return status, why

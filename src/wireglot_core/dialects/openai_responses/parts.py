@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot_core.dialects.fields import Fields, own_form
+from wireglot_core.dialects.openai_responses.lost_fields import LOST, LOST_IN_ANSWERS, LOST_OF_REFUSALS
 from wireglot_core.dialects.openai_responses.media import parse_media
 from wireglot_core.dialects.openai_responses.output import (
     part_extra,
@@ -13,7 +14,7 @@ from wireglot_core.dialects.openai_responses.output import (
 from wireglot_core.dialects.openai_responses.spelling import NAME, keep, parse_cache, put_back, render_cache
 from wireglot_core.dialects.openai_shared import BREAKPOINT, cited_span, parse_logprob, render_logprobs
 from wireglot_core.ir.content import PHASE, Citation, Extra, Foreign, Media, Text, TokenLogprob
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 
 _TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
 _TEXT_KEYS = frozenset({"type", "text", "annotations", "logprobs", BREAKPOINT})
@@ -67,19 +68,19 @@ def render_text(part: Text, kind: str, path: str, losses: list[Loss], whole: boo
     """`kind` is the text type of the place; `whole`: with the empty lists that a response always has."""
     extra, form = None, {}
     if part.extra is not None:
-        losses_of_extra(part.extra, NAME, path, losses)
         extra = part_extra(part)
         form = own_form(extra, NAME)
     kind = form.get("type", kind)
-    if part.refusal:
-        if kind == "output_text":
-            _declare_marks(part, path, losses, "a refusal")
-            return put_back({"type": "refusal", "refusal": part.text}, extra)
-        losses.append(Loss(path, "refusal", "approximated", "sent as plain text: only an answer can refuse"))
     value: dict[str, Any] = {"type": kind, "text": part.text}
-    if kind == "output_text":
+    if kind != "output_text":
+        LOST.of(part, path, losses)
         if part.cache is not None:
-            losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "answers take no breakpoint"))
+            value[BREAKPOINT] = render_cache(part.cache, path, losses)
+    elif part.refusal:
+        LOST_OF_REFUSALS.of(part, path, losses)
+        value = {"type": "refusal", "refusal": part.text}
+    else:
+        LOST_IN_ANSWERS.of(part, path, losses)
         keys = form.get("keys", _OUTPUT_LISTS if whole else ())
         annotations = render_citations(part, path, losses) if part.citations else []
         if annotations or "annotations" in keys:
@@ -87,23 +88,7 @@ def render_text(part: Text, kind: str, path: str, losses: list[Loss], whole: boo
         if part.logprobs or "logprobs" in keys:
             scored = part.logprobs or form.get("logprobs")
             value["logprobs"] = _render_logprobs(part, form) if scored else []
-        return value if extra is None else put_back(value, extra)
-    if part.cache is not None:
-        value[BREAKPOINT] = render_cache(part.cache, path, losses)
-    if part.citations:
-        losses.append(Loss(f"{path}.citations", "citations", "dropped", "only answers cite"))
-    if part.logprobs:
-        losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "only answers have them"))
-    return put_back(value, extra)
-
-
-def _declare_marks(part: Text, path: str, losses: list[Loss], what: str) -> None:
-    if part.cache is not None:
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", f"{what} takes no breakpoint"))
-    if part.citations:
-        losses.append(Loss(f"{path}.citations", "citations", "dropped", f"{what} cites nothing"))
-    if part.logprobs:
-        losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", f"{what} has none"))
+    return value if extra is None else put_back(value, extra)
 
 
 # Annotations
@@ -142,9 +127,7 @@ def _render_citation(citation: Citation, length: int, path: str, losses: list[Lo
         return None
     if native is not None:
         losses.append(Loss(path, "citations", "approximated", f"a {native.type} of {native.dialect}"))
-    losses_of_extra(citation.extra, NAME, path, losses, "citations")
-    if citation.quote:
-        losses.append(Loss(f"{path}.quote", "citations", "dropped", "a citation has no quote here"))
+    LOST.of(citation, path, losses)
     own = citation.extra is not None and citation.extra.dialect == NAME
     start, end = cited_span(citation, length, own, path, losses)
     note = {

@@ -9,6 +9,7 @@ from typing import Any, Final
 from wireglot_core.dialects.base import is_minted
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.openai_responses.client_calls import own_item, own_result
+from wireglot_core.dialects.openai_responses.lost_fields import LOST
 from wireglot_core.dialects.openai_responses.media import render_media
 from wireglot_core.dialects.openai_responses.output import (
     joined,
@@ -134,10 +135,10 @@ def _object(arguments: str) -> Any:
 
 def render_result(result: ToolResult, path: str, losses: list[Loss], called: str | None) -> dict[str, Any]:
     """`called` is the name of the tool whose call this answers, if known."""
-    losses_of_extra(result.extra, NAME, path, losses)
     own = own_result(result)
     if own is not None:
         return own
+    LOST.of(result, path, losses)
     form = own_form(result.extra, NAME)
     custom = result.kind == "custom"
     item: dict[str, Any] = {"type": "custom_tool_call_output" if custom else "function_call_output"}
@@ -153,14 +154,6 @@ def render_result(result: ToolResult, path: str, losses: list[Loss], called: str
     content = result.content
     if result.is_error:
         content = _marked(content)
-        losses.append(
-            Loss(
-                f"{path}.is_error",
-                "tool_result.error",
-                "approximated",
-                f"stated in the text: {ERROR_PREFIX.strip()}",
-            )
-        )
     item["output"] = _render_output(result, content, bool(form.get("list")), path, losses)
     if "status" in form:
         item["status"] = form["status"]

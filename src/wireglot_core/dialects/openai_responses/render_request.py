@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from wireglot_core.dialects.base import Context, Rendered, is_minted
-from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE, NO_SAFEGUARDS
+from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.openai_responses.client_calls import brings_tools
 from wireglot_core.dialects.openai_responses.items import ITEM_TYPES
+from wireglot_core.dialects.openai_responses.lost_fields import LOST
 from wireglot_core.dialects.openai_responses.mcp import is_within
 from wireglot_core.dialects.openai_responses.output import (
     ENCRYPTED,
@@ -44,6 +45,8 @@ from wireglot_core.ir.loss import Loss, losses_of_extra
 from wireglot_core.ir.request import AnyTool, Request, Tool
 
 _LOGPROBS = "message.output_text.logprobs"
+_CUT: Final = Loss("$.stop", "stop_sequences", "emulated", "the answer is cut at them")
+_NO_STOPS: Final = Loss("$.stop", "stop_sequences", "dropped", "no such setting here")
 
 
 def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
@@ -65,9 +68,11 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         elif request.tool_choice.mode != "auto" or request.tool_choice.only:
             losses.append(Loss("$.tool_choice", "tool_choice", "dropped", "there are no tools"))
         else:
-            losses_of_extra(request.tool_choice.extra, NAME, "$.tool_choice", losses)
+            LOST.of(request.tool_choice, "$.tool_choice", losses)
     REQUEST_FIELDS.write(request, body, losses)
-    _declare_settings(request, losses, emulates=context.emulates)
+    LOST.of(request.sampling, "$.sampling", losses)
+    if request.stop:
+        losses.append(_CUT if context.emulates else _NO_STOPS)
     reasoning = render_thinking(request.thinking, context.summaries, losses)
     if reasoning is not None:
         body["reasoning"] = reasoning
@@ -83,10 +88,8 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     _render_tier(request, form, body, losses)
     if request.cache_key:
         body["prompt_cache_key"] = request.cache_key
-    if request.safeguards:
-        losses.append(NO_SAFEGUARDS.at("$.safeguards"))
+    LOST.of(request, "$", losses)
     if request.cache is not None:
-        losses.append(Loss("$.cache", "cache_marker", "approximated", "caching is implicit here"))
         if request.cache.ttl:
             detail = f"kept for as long as the server decides; requested: {request.cache.ttl}"
             losses.append(Loss("$.cache.ttl", "cache_marker", "dropped", detail))
@@ -101,7 +104,6 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         include = _included(request, form.get("include"), context)
         if include:
             body["include"] = include
-    losses_of_extra(request.extra, NAME, "$", losses)
     extra_text = body.get("text")
     put_back(body, request.extra)
     if text is not None:
@@ -156,17 +158,6 @@ def _brings(part: Part) -> str:
     return ""
 
 
-def _declare_settings(request: Request, losses: list[Loss], *, emulates: bool) -> None:
-    if request.sampling.logprobs is False:
-        losses.append(
-            Loss("$.sampling.logprobs", "logprobs", "approximated", "expressed by not requesting them")
-        )
-    if request.stop and emulates:
-        losses.append(Loss("$.stop", "stop_sequences", "emulated", "the answer is cut at them"))
-    elif request.stop:
-        losses.append(Loss("$.stop", "stop_sequences", "dropped", "no such setting here"))
-
-
 def _render_text(request: Request, form: dict[str, Any], losses: list[Loss]) -> dict[str, Any] | None:
     value: dict[str, Any] = {}
     if request.output is not None:
@@ -219,7 +210,7 @@ class _Input(TurnWriter):
             text = messages[0].content[0]
             assert isinstance(text, Text)
             body["instructions"] = text.text
-            self.declare(messages[0], "$.messages[0]")
+            LOST.of(messages[0], "$.messages[0]", self.losses)
             losses_of_extra(text.extra, NAME, "$.messages[0].content[0]", self.losses)
         items = write_turns(self, messages, start, self.context, NAME, self.native, self.unstored)
         only = messages[start] if len(messages) == start + 1 else None
@@ -256,16 +247,11 @@ class _Input(TurnWriter):
         # Instructions alone are not a request: then they are sent as the input.
         return bool(first.content[0].text) and follower is not None and follower.role != "system"
 
-    def declare(self, message: Message, path: str) -> None:
-        if message.name:
-            self.losses.append(Loss(f"{path}.name", "message.name", "dropped", "messages have no name here"))
-        losses_of_extra(message.extra, NAME, path, self.losses)
-
     def write_message(self, message: Message, index: int) -> list[Any]:
         path = f"$.messages[{index}]"
         self.reasoned = self.state(message)
         self.items = []
-        self.declare(message, path)
+        LOST.of(message, path, self.losses)
         form = own_form(message.extra, NAME)
         group: list[tuple[int, Text | Media | Foreign]] = []
         wrote = False
@@ -340,10 +326,8 @@ class _Input(TurnWriter):
 
     def call(self, part: ToolCall, path: str) -> dict[str, Any]:
         self.calls[part.id] = part.name
-        losses_of_extra(part.extra, NAME, path, self.losses)
+        LOST.of(part, path, self.losses)
         declare_signature(part, path, self.losses)
-        if part.cache is not None:
-            self.losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "calls take no breakpoint"))
         if part.extra is not None and not self.reasoned:
             part = msgspec.structs.replace(part, extra=without_ids(part.extra))
         form = own_form(part.extra, NAME)
@@ -370,14 +354,14 @@ class _Input(TurnWriter):
         form = own_form(part.extra, NAME)
         identifier = _usable(form.get("id"))
         if signature is not None and self.context.may_replay(signature, NAME):
-            losses_of_extra(part.extra, NAME, path, self.losses)
+            LOST.of(part, path, self.losses)
             if part.redacted:
                 self.losses.append(Loss(path, "reasoning.redacted", "approximated", "encrypted reasoning"))
             return render_reasoning(part, signature.id or identifier, signature.data)
         own = signature is None and bool(form) and not (form.get("id") and identifier is None)
         if own and (not self.unstored or is_raw(part)):
             return render_reasoning(part, identifier, None)
-        losses_of_extra(part.extra, NAME, path, self.losses)
+        LOST.of(part, path, self.losses)
         if part.redacted:
             minter = signature.origin.dialect if signature is not None else "nobody"
             self.losses.append(Loss(path, "reasoning.redacted", "dropped", f"issued by {minter}"))

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from wireglot_core.dialects.arguments import with_repaired_calls
 from wireglot_core.dialects.base import Context, Rendered, reported_model
-from wireglot_core.dialects.common_losses import NO_RESULTS, ONE_ANSWER
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.openai_responses.client_calls import (
     CLIENT_CALLS,
@@ -27,6 +26,7 @@ from wireglot_core.dialects.openai_responses.items import (
     parse_message,
     parse_reasoning,
 )
+from wireglot_core.dialects.openai_responses.lost_fields import LOST, LOST_IN_ANSWERS
 from wireglot_core.dialects.openai_responses.outcome import (
     MALFORMED,
     USAGE,
@@ -201,12 +201,7 @@ def render_response(
         form["usage"] if "usage" in form and response.usage is None else render_usage(response.usage, losses)
     )
     render_body_tier(body, response.service_tier, form, losses)
-    if response.others:
-        losses.append(ONE_ANSWER)
-    if response.safeguard_results:
-        losses.append(NO_RESULTS.at("$.safeguard_results"))
-    if response.extra is not None:
-        losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
+    LOST.of(response, "$", losses)
     return Rendered({**respell(body, response.extra), **said}, tuple(losses))
 
 
@@ -380,9 +375,7 @@ def render_output_call(
     losses: list[Loss],
     own_tools: Mapping[str, Tool],
 ) -> dict[str, Any]:
-    losses_of_extra(part.extra, NAME, path, losses)
-    if part.cache is not None:
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "answers take no breakpoint"))
+    LOST_IN_ANSWERS.of(part, path, losses)
     own = item_of_client_tool(part, ids, position, own_tools)
     if own is not None:
         return own
@@ -395,7 +388,7 @@ def render_output_call(
 def _reasoning(
     part: Reasoning, ids: ItemIds, position: int, encrypted: str | None, path: str, losses: list[Loss]
 ) -> dict[str, Any]:
-    losses_of_extra(part.extra, NAME, path, losses)
+    LOST.of(part, path, losses)
     native = reasoning_id(part, part.signature)
     identifier = ids.take("reasoning", position, native)
     if part.signature is not None and part.signature.id:
@@ -410,9 +403,7 @@ def render_output_media(
         feature = part.kind if part.kind != "document" else "document"
         losses.append(Loss(path, feature, "dropped", "an answer holds generated images only"))
         return None
-    losses_of_extra(part.extra, NAME, path, losses)
-    if part.cache is not None:
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "answers take no breakpoint"))
+    LOST_IN_ANSWERS.of(part, path, losses)
     if not part.mime.startswith("image/") or part.name or part.detail:
         losses.append(Loss(path, "image", "approximated", "a generated image has a format only"))
     return render_image_call(part, ids.take("image_generation_call", position, native_id(part.extra)))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
+from wireglot_core.dialects.openai_responses.lost_fields import LOST
 from wireglot_core.dialects.openai_responses.spelling import NAME, keep, put_back
 from wireglot_core.dialects.request_fields import BOOLEAN, INTEGER, NUMBER, TEXT, F, RequestFields
 from wireglot_core.dialects.unknown_fields import split_blank
 from wireglot_core.ir.content import Extra
-from wireglot_core.ir.loss import Action, Loss, losses_of_extra
+from wireglot_core.ir.loss import Action, Loss
 from wireglot_core.ir.request import EFFORTS, Effort, OutputFormat, Thinking
 
 REQUEST_FIELDS = RequestFields(
@@ -21,8 +22,6 @@ REQUEST_FIELDS = RequestFields(
     F("top_logprobs", "sampling.top_logprobs", INTEGER, also=("include",)),
     F("stream", "stream", BOOLEAN, apart=True),
     F("prompt_cache_key", "cache_key", TEXT, apart=True),
-    missing="no such setting here",
-    irregular=("sampling.logprobs",),
 )
 
 _SUMMARIES = frozenset({"auto", "concise", "detailed"})
@@ -71,7 +70,6 @@ def parse_thinking(reasoning: Fields) -> Thinking:
 def render_thinking(thinking: Thinking, summaries: bool, losses: list[Loss]) -> dict[str, Any] | None:
     """`summaries`: whether the account may ask for them."""
     path = "$.thinking"
-    losses_of_extra(thinking.extra, NAME, path, losses)
     form = own_form(thinking.extra, NAME)
     value: dict[str, Any] = {}
     if thinking.effort is not None:
@@ -82,8 +80,7 @@ def render_thinking(thinking: Thinking, summaries: bool, losses: list[Loss]) -> 
         thinks = thinking.mode != "off" and thinking.effort not in (None, "none")
         action: Action = "emulated" if thinks else "approximated"
         losses.append(Loss(f"{path}.mode", "thinking.mode", action, "only an effort can be set"))
-    if thinking.budget is not None:
-        losses.append(Loss(f"{path}.budget", "thinking.budget", "dropped", "only an effort can be set"))
+    LOST.of(thinking, path, losses)
     if thinking.display == "summary" and not summaries:
         detail = "this account gets no summaries of reasoning"
         losses.append(Loss(f"{path}.display", "thinking.display", "dropped", detail))
@@ -137,7 +134,7 @@ def _parse_schema(place: Fields) -> OutputFormat:
 
 
 def render_output(output: OutputFormat, losses: list[Loss]) -> dict[str, Any] | None:
-    losses_of_extra(output.extra, NAME, "$.output", losses)
+    LOST.of(output, "$.output", losses)
     match output.kind:
         case "text":
             # The default format: written only where the client wrote it.

@@ -8,12 +8,12 @@ from typing import Any
 from wireglot_core.dialects.answer_writer import AnswerWriter
 from wireglot_core.dialects.argument_stream import MendedCalls
 from wireglot_core.dialects.base import Context
-from wireglot_core.dialects.common_losses import NO_RESULTS
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.openai_responses.client_tools import client_run
 from wireglot_core.dialects.openai_responses.echo import reported
 from wireglot_core.dialects.openai_responses.errors import error_object, failed_code
 from wireglot_core.dialects.openai_responses.item_writer import ItemWriter
+from wireglot_core.dialects.openai_responses.lost_fields import LOST
 from wireglot_core.dialects.openai_responses.outcome import render_stop, render_usage
 from wireglot_core.dialects.openai_responses.output import (
     SEAM,
@@ -24,7 +24,6 @@ from wireglot_core.dialects.openai_responses.output import (
 from wireglot_core.dialects.openai_responses.response import finish_body, render_body_tier, respell, shell
 from wireglot_core.dialects.openai_responses.spelling import NAME
 from wireglot_core.ir.errors import ApiError
-from wireglot_core.ir.loss import losses_of_extra
 from wireglot_core.ir.outcome import Response, Stop
 from wireglot_core.ir.request import Request
 from wireglot_core.ir.stream import Delta, Event, Finish, ForeignEvent, PartEnd, PartStart, Start
@@ -96,9 +95,7 @@ class ResponsesWriter(AnswerWriter):
         items, extra = self._items, finish.extra
         status, why = render_stop(finish.stop, items.content, items.losses)
         items.release("incomplete" if status == "incomplete" else "completed")
-        if finish.safeguard_results:
-            items.losses.append(NO_RESULTS.at("$.safeguard_results"))
-        losses_of_extra(extra, NAME, "$", items.losses, "response.extra")
+        LOST.of(finish, "$", items.losses)
         body = dict(self._shell)
         form = own_form(extra, NAME)
         if "body" in form:

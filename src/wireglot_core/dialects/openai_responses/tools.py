@@ -11,12 +11,13 @@ from wireglot_core.dialects import client_tools
 from wireglot_core.dialects.fields import Fields, own_fields, own_form, text_in
 from wireglot_core.dialects.hosted_options import hosted_tool, lose_options, place_of
 from wireglot_core.dialects.openai_responses.client_tools import client_run, parse_client_tool, with_own_names
+from wireglot_core.dialects.openai_responses.lost_fields import LOST, LOST_OF_FREEFORM
 from wireglot_core.dialects.openai_responses.mcp import parse_server, render_server
 from wireglot_core.dialects.openai_responses.spelling import NAME, keep, put_back
 from wireglot_core.dialects.openai_shared import CHOICE_MODES, HOSTED_KINDS, Mode, custom_names, grammar_of
 from wireglot_core.dialects.unknown_fields import WITHOUT
 from wireglot_core.ir.content import Extra, Foreign
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.request import AnyTool, Grammar, HostedChoice, HostedTool, Tool, ToolChoice
 
 _FUNCTION_KEYS = frozenset({"type", "name", "description", "parameters", "strict", "defer_loading"})
@@ -230,10 +231,8 @@ def _ungrouped(extra: Extra | None) -> Extra | None:
 
 
 def _render_tool(tool: Tool, path: str, losses: list[Loss], searches: bool) -> dict[str, Any]:
-    losses_of_extra(tool.extra, NAME, path, losses)
     client_tools.declare_native(tool, path, losses)
-    if tool.cache is not None:
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "tools take no breakpoint"))
+    (LOST_OF_FREEFORM if tool.kind == "custom" else LOST).of(tool, path, losses)
     form = own_form(tool.extra, NAME)
     value: dict[str, Any] = {"type": tool.kind, "name": tool.name}
     if tool.description is not None:
@@ -245,10 +244,6 @@ def _render_tool(tool: Tool, path: str, losses: list[Loss], searches: bool) -> d
         elif tool.grammar is not None:
             grammar = tool.grammar
             value["format"] = {"type": "grammar", "syntax": grammar.syntax, "definition": grammar.definition}
-        if tool.schema:
-            losses.append(Loss(f"{path}.schema", "tool.schema", "dropped", "freeform tools have no schema"))
-        if tool.strict:
-            losses.append(Loss(f"{path}.strict", "tool.strict", "dropped", "freeform tools are never strict"))
     else:
         value["parameters"] = _parameters(tool, form)
         # If it is missing, this API tries strict mode; in no other dialect does a missing field mean that.
@@ -336,7 +331,7 @@ def _read_allowed(choice: Fields, own_types: dict[str, str]) -> ToolChoice:
 
 def render_tool_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[Loss]) -> Any:
     path = "$.tool_choice"
-    losses_of_extra(choice.extra, NAME, path, losses)
+    LOST.of(choice, path, losses)
     form = own_form(choice.extra, NAME)
     if "value" in form:
         said = _read_choice(form["value"], path, _own_types(tools))
