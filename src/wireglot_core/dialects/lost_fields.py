@@ -45,7 +45,8 @@ class Carries:
         self.lost: Final[Mapping[str, Lost]] = lost
 
 
-_Rows = tuple[Feature, Callable[[msgspec.Struct], object], object, list[tuple[str, object, Lost]]]
+_Row = tuple[str, object, Lost]
+_Rows = tuple[Feature, Callable[[msgspec.Struct], object], object, list[_Row]]
 """The feature of another dialect's fields, the values that have rows, the same if unset, and the rows: name,
 default and loss."""
 
@@ -64,10 +65,13 @@ class LostFields:
         if extra is not None and extra.dialect != self._dialect:
             losses_of_extra(extra, self._dialect, path, losses, feature)
         if stated(value) != unset:
-            for name, default, lost in rows:
-                field = getattr(value, name)
-                if field != default and field not in lost.usual:
-                    losses.append(lost.at(path if lost.whole else f"{path}.{name}", field))
+            _declare(rows, value, path, losses)
+
+    def without_extra(self, value: msgspec.Struct, path: str, losses: list[Loss]) -> None:
+        """The same for a value whose `extra` is known later: that of a part that is being streamed."""
+        _, stated, unset, rows = self._rows[type(value)]
+        if stated(value) != unset:
+            _declare(rows, value, path, losses)
 
     def uncovered(self) -> list[str]:
         """The fields that would be lost in silence, and names in the table that no field has."""
@@ -85,6 +89,13 @@ def _rows(kind: type[msgspec.Struct], carries: Carries) -> _Rows:
     stated = attrgetter(*(carries.lost or ("__class__",)))
     unset = tuple([default for _, default, _ in rows]) if len(rows) > 1 else rows[0][1] if rows else kind
     return carries.extra, stated, unset, rows
+
+
+def _declare(rows: list[_Row], value: msgspec.Struct, path: str, losses: list[Loss]) -> None:
+    for name, default, lost in rows:
+        field = getattr(value, name)
+        if field != default and field not in lost.usual:
+            losses.append(lost.at(path if lost.whole else f"{path}.{name}", field))
 
 
 def _defaults(kind: type[msgspec.Struct]) -> dict[str, object]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wireglot_core.ir.content import Extra
-from wireglot_core.ir.loss import Loss, is_blank, losses_of_extra
+from wireglot_core.ir.loss import is_blank
 
 WITHOUT = "without"
 """Form key: names the renderer would write and the source left out."""
@@ -89,16 +89,10 @@ class UnknownFields:
             if key not in known or item is None:
                 (hollow if deep and item and is_hollow(item) else fields)[prefix + key] = item
 
-    def put_back(
-        self, out: dict[str, Any], extra: Extra | None, path: str = "", losses: list[Loss] | None = None
-    ) -> dict[str, Any]:
-        """Add the kept fields to a wire object; report those of another dialect as lost. Changes and returns
+    def put_back(self, out: dict[str, Any], extra: Extra | None) -> dict[str, Any]:
+        """Add the kept fields to a wire object; those of another dialect are none of it. Changes and returns
         `out`. A field that the source left out is removed only if it has no new value."""
-        if extra is None:
-            return out
-        if extra.dialect != self._dialect:
-            if losses is not None:
-                losses_of_extra(extra, self._dialect, path, losses)
+        if extra is None or extra.dialect != self._dialect:
             return out
         form = extra.form
         if WITHOUT in form:

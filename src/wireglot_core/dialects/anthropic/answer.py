@@ -10,11 +10,12 @@ import msgspec
 from wireglot_core.dialects.anthropic.blocks import render_input
 from wireglot_core.dialects.anthropic.citations import cut_at_citations, render_citations
 from wireglot_core.dialects.anthropic.client_tools import TOOLSETS
+from wireglot_core.dialects.anthropic.lost_fields import LOST, LOST_IN_ANSWERS
 from wireglot_core.dialects.anthropic.names import NAME, put_back
 from wireglot_core.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
 from wireglot_core.dialects.base import Context
-from wireglot_core.ir.content import CacheMark, Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot_core.ir.loss import Loss, left_out, losses_of_extra
+from wireglot_core.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.loss import Loss, left_out
 from wireglot_core.wire.json import encode_text
 
 Block = dict[str, Any]
@@ -67,12 +68,12 @@ class AnswerBlocks(msgspec.Struct, eq=False):
                 if block is not None:
                     blocks.append(block)
             case Media() | ToolResult():
-                self.declare(part, path)
+                self.leave_out(part, path)
             case _:
                 assert_never(part)
 
     def _text(self, part: Text, path: str, blocks: list[Block]) -> None:
-        self.declare(part, path)
+        LOST_IN_ANSWERS.of(part, path, self.losses)
         if not part.text and not self.native:
             if part.signature is not None:
                 self.losses.append(
@@ -84,7 +85,6 @@ class AnswerBlocks(msgspec.Struct, eq=False):
                 self.losses.append(
                     Loss(f"{path}.citations", "citations", "dropped", "there is no text they support")
                 )
-            losses_of_extra(part.extra, NAME, path, self.losses)
             return
         if part.signature is not None:
             blocks.append(carrier(part.signature, "text", self.context))
@@ -104,7 +104,7 @@ class AnswerBlocks(msgspec.Struct, eq=False):
             if citations:
                 block["citations"] = citations
             blocks.append(block)
-        blocks[-1] = put_back(blocks[-1], part.extra, path, self.losses)
+        blocks[-1] = put_back(blocks[-1], part.extra)
 
     def call_id(self, identifier: str) -> str:
         return call_id(identifier, self.response_id, self.context)
@@ -127,23 +127,25 @@ class AnswerBlocks(msgspec.Struct, eq=False):
             block["caller"] = {"type": "direct"}  # required by the vendor's OpenAPI document
         if part.namespace in TOOLSETS:
             block["toolset_name"] = part.namespace
-        self.declare(part, path)
-        return block if part.extra is None else put_back(block, part.extra, path, self.losses)
+        LOST_IN_ANSWERS.of(part, path, self.losses)
+        return put_back(block, part.extra)
 
     def reasoning(self, part: Reasoning, path: str) -> Block | None:
+        if part.redacted and part.signature is None:
+            self.losses.append(Loss(path, "reasoning.redacted", "dropped", "no content remains"))
+            return None
+        LOST.of(part, path, self.losses)
         if part.redacted:
-            if part.signature is None:
-                self.losses.append(Loss(path, "reasoning.redacted", "dropped", "no content remains"))
-                return None
+            assert part.signature is not None
             block: Block = {
                 "type": "redacted_thinking",
                 "data": redacted_for_client(part.signature, self.context),
             }
-            return put_back(block, part.extra, path, self.losses)
+            return put_back(block, part.extra)
         # Clients read the key without checking that it exists; some hosts leave it out.
         signature = signature_for_client(part, self.context) or ""
         block = {"type": "thinking", "thinking": part.text, "signature": signature}
-        return put_back(block, part.extra, path, self.losses)
+        return put_back(block, part.extra)
 
     def foreign(self, part: Foreign, path: str) -> Block | None:
         if part.dialect == NAME:
@@ -156,33 +158,12 @@ class AnswerBlocks(msgspec.Struct, eq=False):
         detail = "the limit was reached inside the call"
         self.losses.append(Loss(path, "tool_call.arguments", "dropped", detail))
 
-    def declare(self, part: Text | ToolCall | Media | ToolResult, path: str) -> None:
-        """Reports what a part contains that no block of an answer can express."""
-        match part:
-            case Text():
-                if part.refusal:
-                    self.losses.append(Loss(f"{path}.refusal", "refusal", "approximated", "sent as text"))
-                if part.logprobs:
-                    self.losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no logprobs"))
-                self._lose_cache(part.cache, path)
-            case ToolCall():
-                self._lose_cache(part.cache, path)
-                if part.namespace and part.namespace not in TOOLSETS:
-                    self.losses.append(
-                        Loss(f"{path}.namespace", "tool.namespace", "dropped", "no namespaces")
-                    )
-            case Media():
-                self.losses.append(Loss(path, part.kind, "dropped", f"an answer cannot hold {part.kind}"))
-            case ToolResult():
-                self.losses.append(
-                    Loss(path, "tool_result.pairing", "dropped", "an answer cannot hold results")
-                )
-            case _:
-                assert_never(part)
-
-    def _lose_cache(self, mark: CacheMark | None, path: str) -> None:
-        if mark is not None:
-            self.losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "answers take no breakpoint"))
+    def leave_out(self, part: Media | ToolResult, path: str) -> None:
+        """Reports a part that no block of an answer can express."""
+        if isinstance(part, Media):
+            self.losses.append(Loss(path, part.kind, "dropped", f"an answer cannot hold {part.kind}"))
+        else:
+            self.losses.append(Loss(path, "tool_result.pairing", "dropped", "an answer cannot hold results"))
 
 
 def streamed(block: Block) -> tuple[Block, Block | None]:

@@ -6,6 +6,7 @@ from typing import Any, assert_never
 
 from wireglot_core.dialects.anthropic.citations import render_citations
 from wireglot_core.dialects.anthropic.client_tools import TOOLSETS
+from wireglot_core.dialects.anthropic.lost_fields import LOST
 from wireglot_core.dialects.anthropic.media import render_media
 from wireglot_core.dialects.anthropic.names import NAME, put_back, render_cache
 from wireglot_core.dialects.anthropic.parts import call_text
@@ -25,7 +26,7 @@ from wireglot_core.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot_core.ir.loss import Loss, feature_of, left_out
+from wireglot_core.ir.loss import Loss, left_out
 
 Block = dict[str, Any]
 
@@ -93,7 +94,10 @@ class RequestBlocks:
                 return self._result(part, path) if self._may_stand("user", role, path) else None
             case Reasoning():
                 block = render_for_upstream(part, self._context, path, self.losses)
-                return put_back(block, part.extra, path, self.losses) if block is not None else None
+                if block is None:
+                    return None
+                LOST.of(part, path, self.losses)
+                return put_back(block, part.extra)
             case Media():
                 if role != "user" and not self.native:
                     self.losses.append(
@@ -129,15 +133,8 @@ class RequestBlocks:
             block["citations"] = citations
         if part.cache is not None:
             block["cache_control"] = render_cache(part.cache, path, self.losses)
-        if part.refusal:
-            self.losses.append(Loss(f"{path}.refusal", "refusal", "approximated", "sent as text"))
-        if part.logprobs:
-            self.losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no logprobs"))
-        if part.signature is not None:
-            self.losses.append(
-                Loss(f"{path}.signature", feature_of(part.signature), "dropped", "text carries no state")
-            )
-        return put_back(block, part.extra, path, self.losses)
+        LOST.of(part, path, self.losses)
+        return put_back(block, part.extra)
 
     def _blank(self, part: Text, path: str) -> None:
         """A text without a visible character is refused; reported as a loss unless nothing is lost with
@@ -153,15 +150,10 @@ class RequestBlocks:
             block["input"] = arguments
         if part.namespace in TOOLSETS:
             block["toolset_name"] = part.namespace
-        elif part.namespace:
-            self.losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "no namespaces"))
-        if part.signature is not None:
-            self.losses.append(
-                Loss(f"{path}.signature", "reasoning.signature", "dropped", "calls carry no signature")
-            )
+        LOST.of(part, path, self.losses)
         if part.cache is not None:
             block["cache_control"] = render_cache(part.cache, path, self.losses)
-        return put_back(block, part.extra, path, self.losses)
+        return put_back(block, part.extra)
 
     def _result(self, part: ToolResult, path: str) -> Block:
         block: Block = {"type": "tool_result", "tool_use_id": part.call_id}
@@ -182,13 +174,10 @@ class RequestBlocks:
             self.losses.append(
                 Loss(f"{path}.name", "tool_result.name", "dropped", "results are known by id only")
             )
-        if part.kind == "custom":
-            self.losses.append(
-                Loss(f"{path}.kind", "tool.custom", "approximated", "sent as the result of a function")
-            )
+        LOST.of(part, path, self.losses)
         if part.cache is not None:
             block["cache_control"] = render_cache(part.cache, path, self.losses)
-        return put_back(block, part.extra, path, self.losses)
+        return put_back(block, part.extra)
 
     def _result_part(self, part: ResultPart, path: str) -> Block | None:
         match part:

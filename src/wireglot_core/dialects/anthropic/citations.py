@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from wireglot_core.dialects.anthropic.lost_fields import LOST
 from wireglot_core.dialects.anthropic.names import NAME, put_back
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.ir.content import Citation, Foreign, Text
@@ -123,7 +124,8 @@ def _render(citation: Citation, path: str, losses: list[Loss], echoable: bool) -
     block["url"] = citation.url
     if citation.title or "title" not in absent:
         block["title"] = citation.title or (None if "title" in own else "")
-    block = put_back(block, citation.extra, path, losses)
+    LOST.of(citation, path, losses)
+    block = put_back(block, citation.extra)
     # Clients read this field; an empty one marks a result that cannot be echoed.
     block.setdefault("encrypted_index", "")
     return block

@@ -6,6 +6,7 @@ import base64
 import binascii
 from typing import Any, Literal
 
+from wireglot_core.dialects.anthropic.lost_fields import LOST
 from wireglot_core.dialects.anthropic.names import NAME, keep, parse_cache, put_back, render_cache
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.ir.content import Extra, Foreign, Media
@@ -110,13 +111,10 @@ def render_media(media: Media, path: str, losses: list[Loss], native: bool) -> d
             block["title"] = media.name
         else:
             losses.append(Loss(f"{path}.name", feature, "approximated", "images have no name"))
-    if media.detail and media.detail != "auto":  # OpenAI's value for the default
-        losses.append(Loss(f"{path}.detail", "image.detail", "dropped", "no detail setting"))
-    if media.signature is not None:
-        losses.append(Loss(f"{path}.signature", "reasoning.signature", "dropped", "media carry no signature"))
+    LOST.of(media, path, losses)
     if media.cache is not None:
         block["cache_control"] = render_cache(media.cache, path, losses)
-    return put_back(block, media.extra, path, losses)
+    return put_back(block, media.extra)
 
 
 def _source(

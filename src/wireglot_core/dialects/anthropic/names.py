@@ -7,7 +7,7 @@ from typing import Any
 from wireglot_core.dialects.fields import Fields
 from wireglot_core.dialects.unknown_fields import UnknownFields
 from wireglot_core.ir.content import CacheMark, Extra
-from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.loss import Loss, losses_of_extra
 
 NAME = "anthropic"
 
@@ -44,4 +44,5 @@ def render_cache(mark: CacheMark, path: str, losses: list[Loss]) -> dict[str, An
         block["type"] = "ephemeral"
     if mark.ttl:
         block["ttl"] = _TTL_WRITTEN[mark.ttl]
-    return put_back(block, mark.extra, f"{path}.cache", losses)
+    losses_of_extra(mark.extra, NAME, f"{path}.cache", losses)
+    return put_back(block, mark.extra)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from wireglot_core.dialects.anthropic.lost_fields import LOST
 from wireglot_core.dialects.anthropic.names import NAME
+from wireglot_core.dialects.fields import own_fields
 from wireglot_core.dialects.usage_checks import (
     REASONING,
     WRITTEN,
@@ -16,7 +18,7 @@ from wireglot_core.dialects.usage_checks import (
     uncounted,
 )
 from wireglot_core.ir.content import Extra
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Stop, StopReason, Usage
 
 REASONS: dict[str, StopReason] = {
@@ -100,11 +102,8 @@ def render_stop(stop: Stop, path: str, losses: list[Loss]) -> dict[str, Any]:
     fields: dict[str, Any] = {"stop_reason": raw, "stop_sequence": stop.sequence}
     if stop.dialect != NAME:
         fields["stop_details"] = None  # required, and null without details
-    if stop.extra is not None:
-        if stop.extra.dialect == NAME:
-            fields.update(stop.extra.fields)
-        else:
-            losses_of_extra(stop.extra, NAME, path, losses, "stop_details")
+    LOST.of(stop, path, losses)
+    fields.update(own_fields(stop.extra, NAME))
     return fields
 
 

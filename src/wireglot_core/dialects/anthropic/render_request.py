@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from wireglot_core.dialects.anthropic.blocks import Block, RequestBlocks, shorthand
+from wireglot_core.dialects.anthropic.lost_fields import LOST
 from wireglot_core.dialects.anthropic.mcp import SERVERS, render_servers
 from wireglot_core.dialects.anthropic.names import NAME, is_own, put_back, render_cache
 from wireglot_core.dialects.anthropic.safeguards import ASKED, render_safeguards
 from wireglot_core.dialects.anthropic.settings import (
-    MISSING,
     render_format,
     render_settings,
     render_thinking_config,
@@ -21,7 +21,7 @@ from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.turns import JoinedTurn, JoiningWriter, TurnWriter, join_turns, write_turns
 from wireglot_core.ir.content import APART, Message, Role
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.request import Request
 
 # Output tokens of a request that names no limit, where Anthropic requires one.
@@ -63,10 +63,10 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         body["cache_control"] = render_cache(request.cache, "$", losses)
     if request.safeguards:
         body[ASKED] = render_safeguards(request.safeguards, losses)
-    MISSING.declare(request, losses)
+    LOST.of(request, "$", losses)
     if not request.model and "model" not in own_fields(request.extra, NAME) and native:
         del body["model"]
-    return Rendered(put_back(body, request.extra, "$", losses), tuple(losses))
+    return Rendered(put_back(body, request.extra), tuple(losses))
 
 
 def _count_leading(messages: tuple[Message, ...]) -> int:
@@ -86,19 +86,13 @@ def _render_system(messages: tuple[Message, ...], blocks: RequestBlocks) -> list
     for index, message in enumerate(messages):
         path = f"$.messages[{index}]"
         rendered += blocks.content(message.content, "system", path)
-        _declare_message(message, path, blocks.losses)
+        LOST.of(message, path, blocks.losses)
     form = own_form(messages[0].extra, NAME) if len(messages) == 1 else {}
     if form.get("content") == "array":
         return rendered
     if form.get("content") == "string" and rendered == [{"type": "text", "text": ""}]:
         return ""
     return shorthand(rendered) or None
-
-
-def _declare_message(message: Message, path: str, losses: list[Loss]) -> None:
-    if message.name:
-        losses.append(Loss(f"{path}.name", "message.name", "dropped", "messages have no name"))
-    losses_of_extra(message.extra, NAME, path, losses)
 
 
 class _NativeTurns(TurnWriter):
@@ -118,9 +112,8 @@ class _NativeTurns(TurnWriter):
             turn["content"] = shorthand(content)
         elif content or "content" not in own_fields(message.extra, NAME):
             turn["content"] = content
-        if message.name:
-            self.losses.append(Loss(f"{path}.name", "message.name", "dropped", "messages have no name"))
-        return [put_back(turn, message.extra, path, self.losses)]
+        LOST.of(message, path, self.losses)
+        return [put_back(turn, message.extra)]
 
 
 class _JoinedTurns(JoiningWriter):
@@ -135,7 +128,7 @@ class _JoinedTurns(JoiningWriter):
     def write_message(self, message: Message, index: int) -> list[Block]:
         path = f"$.messages[{index}]"
         content = self._blocks.content(message.content, message.role, path)
-        _declare_message(message, path, self.losses)
+        LOST.of(message, path, self.losses)
         return content
 
     def is_turn(self, message: Message) -> bool:

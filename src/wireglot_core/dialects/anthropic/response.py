@@ -6,6 +6,7 @@ from typing import Any
 
 from wireglot_core.dialects.anthropic.answer import AnswerBlocks, message_id
 from wireglot_core.dialects.anthropic.errors import render_error
+from wireglot_core.dialects.anthropic.lost_fields import LOST
 from wireglot_core.dialects.anthropic.names import NAME, is_own, put_back
 from wireglot_core.dialects.anthropic.outcome import (
     parse_stop,
@@ -17,11 +18,10 @@ from wireglot_core.dialects.anthropic.outcome import (
 from wireglot_core.dialects.anthropic.parts import BlockParser
 from wireglot_core.dialects.anthropic.safeguards import RESULTS, parse_results, render_results
 from wireglot_core.dialects.base import Context, Rendered, reported_model
-from wireglot_core.dialects.common_losses import ONE_ANSWER
 from wireglot_core.dialects.fields import Fields, own_form, text_in
 from wireglot_core.ir.content import Extra, Part, Text, ToolCall
 from wireglot_core.ir.errors import ApiError, UpstreamFault
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Response, Stop
 from wireglot_core.ir.request import Request
 
@@ -106,16 +106,14 @@ def render_response(
         body[RESULTS] = render_results(response.safeguard_results, blocks.call_id, losses)
     if not native:
         body["container"] = None
-    if response.others:
-        losses.append(ONE_ANSWER)
+    LOST.of(response, "$", losses)
     if response.extra is not None and not native:
-        losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
         return Rendered(body, tuple(losses))
     body.update(form.get("odd", {}))
     for key in form.get("absent", ()):
         if key not in ("content", "usage") or not body.get(key) or response.usage is None:
             body.pop(key, None)
-    return Rendered(put_back(body, response.extra, "$", losses), tuple(losses))
+    return Rendered(put_back(body, response.extra), tuple(losses))
 
 
 def malformed_call(stop: Stop) -> ApiError:

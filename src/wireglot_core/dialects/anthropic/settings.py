@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wireglot_core.dialects.anthropic.lost_fields import LOST
 from wireglot_core.dialects.anthropic.names import NAME, is_own, keep, put_back
 from wireglot_core.dialects.anthropic.outcome import parse_tier, render_tier
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
@@ -14,12 +15,11 @@ from wireglot_core.dialects.request_fields import (
     TEXT,
     TEXTS,
     F,
-    MissingFields,
     RequestFields,
 )
 from wireglot_core.ir.content import Extra
 from wireglot_core.ir.loss import Loss, losses_of_extra
-from wireglot_core.ir.request import EFFORTS, UNNAMED_FORMAT, OutputFormat, Request, Thinking
+from wireglot_core.ir.request import EFFORTS, OutputFormat, Request, Thinking
 
 EFFORT = "output_config.effort"
 """Key in `Thinking.extra` for an effort that the IR has no name for."""
@@ -32,9 +32,7 @@ REQUEST_FIELDS = RequestFields(
     F("temperature", "sampling.temperature", NUMBER),
     F("top_p", "sampling.top_p", NUMBER),
     F("top_k", "sampling.top_k", NUMBER),
-    missing="no such parameter",
 )
-MISSING = MissingFields({"cache_key": "no cache keys", "verbosity": "no verbosity setting"})
 
 _THINKING = frozenset({"type", "budget_tokens", "display"})
 _MODES: dict[str, Any] = {"enabled": "on", "adaptive": "auto", "disabled": "off"}
@@ -93,7 +91,7 @@ def render_thinking_config(
     extra = thinking.extra
     own = dict(own_fields(extra, NAME))
     effort = own.pop(EFFORT, None) or _render_effort(thinking, losses)
-    losses_of_extra(extra, NAME, "$.thinking", losses)
+    LOST.of(thinking, "$.thinking", losses)
     block: dict[str, Any] = {}
     mode = thinking.mode
     if "type" not in own:
@@ -196,16 +194,11 @@ def render_format(output: OutputFormat | None, losses: list[Loss]) -> dict[str, 
         losses.append(
             Loss("$.output.strict", "output_format.strict", "approximated", "a schema is always enforced")
         )
-    if output.name and output.name != UNNAMED_FORMAT:
-        losses.append(Loss("$.output.name", "output_format", "approximated", "a format has no name"))
-    if output.description:
-        losses.append(
-            Loss("$.output.description", "output_format", "approximated", "a format has no description")
-        )
+    LOST.of(output, "$.output", losses)
     block: dict[str, Any] = {"type": "json_schema"}
     if output.schema is not None:
         block["schema"] = output.schema
-    return put_back(block, output.extra, "$.output", losses)
+    return put_back(block, output.extra)
 
 
 def render_settings(request: Request, body: dict[str, Any], losses: list[Loss]) -> None:
@@ -216,6 +209,7 @@ def render_settings(request: Request, body: dict[str, Any], losses: list[Loss]) 
             Loss("$.sampling.temperature", "sampling.temperature", "approximated", "1 is the highest")
         )
     REQUEST_FIELDS.write(request, body, losses)
+    LOST.of(request.sampling, "$.sampling", losses)
     if too_high:
         body["temperature"] = 1
 

@@ -17,6 +17,7 @@ from wireglot_core.dialects.answer_writer import AnswerWriter
 from wireglot_core.dialects.anthropic.answer import AnswerBlocks, message_id, streamed
 from wireglot_core.dialects.anthropic.citations import render_citations
 from wireglot_core.dialects.anthropic.errors import render_error
+from wireglot_core.dialects.anthropic.lost_fields import LOST, LOST_IN_ANSWERS
 from wireglot_core.dialects.anthropic.names import NAME, is_own, put_back
 from wireglot_core.dialects.anthropic.outcome import (
     overwrite_estimate,
@@ -121,7 +122,7 @@ class MessageWriter(AnswerWriter):
             "usage": usage,
         }
         if native:
-            put_back(message, start.extra, "$", self.losses)
+            put_back(message, start.extra)
         self._event("message_start", {"type": "message_start", "message": message}, out)
 
     def _finish(self, finish: Finish, out: list[bytes]) -> None:
@@ -141,8 +142,7 @@ class MessageWriter(AnswerWriter):
         shorten_final(event["usage"], start.usage if start is not None else None)
         if not is_own(extra):
             delta["container"] = None
-            if extra is not None:
-                losses_of_extra(extra, NAME, "$", self.losses, "response.extra")
+            LOST.of(finish, "$", self.losses)
         else:
             known = own_fields(start.extra if start is not None else None, NAME)
             for key, value in own_fields(extra, NAME).items():
@@ -214,7 +214,7 @@ class MessageWriter(AnswerWriter):
         part = waiting.part
         match part:
             case Text():
-                self._blocks.declare(part, waiting.path)
+                LOST_IN_ANSWERS.without_extra(part, waiting.path, self.losses)
                 waiting.scored = bool(part.logprobs)
                 if part.text:
                     self._more(waiting, part.text, out)
@@ -233,7 +233,7 @@ class MessageWriter(AnswerWriter):
                     if delta is not None:
                         self._block_delta(delta, out)
             case Media() | ToolResult():
-                self._blocks.declare(part, waiting.path)
+                self._blocks.leave_out(part, waiting.path)
             case _:
                 assert_never(part)
 
@@ -258,8 +258,7 @@ class MessageWriter(AnswerWriter):
                     if part.signature is not None:
                         self._carry(carrier(part.signature, "text", self._context), out)
                     block = self._blocks.empty_text()
-                    if is_own(part.extra):
-                        put_back(block, part.extra, "", [])
+                    put_back(block, part.extra)
                     self._open(waiting, block, out)
                     self._go_live(waiting, "text_delta", "text")
                 out.append(self._prefix + encode(text) + _DELTA_END)
@@ -278,8 +277,7 @@ class MessageWriter(AnswerWriter):
         if waiting.opened:
             return
         block: dict[str, Any] = {"type": "thinking", "thinking": "", "signature": ""}
-        if is_own(part.extra):
-            put_back(block, part.extra, "", [])
+        put_back(block, part.extra)
         self._open(waiting, block, out)
         self._go_live(waiting, "thinking_delta", "thinking")
 
@@ -359,7 +357,7 @@ class MessageWriter(AnswerWriter):
             "type": "redacted_thinking",
             "data": redacted_for_client(part.signature, self._context),
         }
-        return put_back(block, part.extra if is_own(part.extra) else None, waiting.path, [])
+        return put_back(block, part.extra)
 
     # Frames
 

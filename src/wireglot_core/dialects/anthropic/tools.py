@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 from wireglot_core.dialects import client_tools
 from wireglot_core.dialects.anthropic.client_tools import parse_client_tool
+from wireglot_core.dialects.anthropic.lost_fields import LOST
 from wireglot_core.dialects.anthropic.mcp import SERVERS, TOOLSET, parse_server, render_toolset, servers_of
 from wireglot_core.dialects.anthropic.names import NAME, is_own, keep, parse_cache, put_back, render_cache
 from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.hosted_options import hosted_tool, lose_options, place_of
-from wireglot_core.ir.content import Extra, Foreign
+from wireglot_core.ir.content import Foreign
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.request import AnyTool, HostedTool, Request, Tool, ToolChange, ToolChoice
 
@@ -247,11 +248,10 @@ def _render_tool(
         block["defer_loading"] = True
     elif tool.deferred:
         losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "no tool search is available"))
-    if tool.namespace:
-        losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "no namespaces"))
+    LOST.of(tool, path, losses)
     if tool.cache is not None:
         block["cache_control"] = render_cache(tool.cache, path, losses)
-    return put_back(block, tool.extra, path, losses)
+    return put_back(block, tool.extra)
 
 
 def _render_schema(
@@ -339,8 +339,10 @@ def render_choice(request: Request, declared: Declared, losses: list[Loss]) -> d
             losses.append(
                 Loss("$.parallel_tools", "parallel_tools", "dropped", "no tool may be called at all")
             )
-    extra: Extra | None = choice.extra if choice is not None else None
-    return put_back(block, extra, "$.tool_choice", losses)
+    if choice is None:
+        return block
+    LOST.of(choice, "$.tool_choice", losses)
+    return put_back(block, choice.extra)
 
 
 def _choice(mode: str, only: tuple[str, ...]) -> dict[str, Any]:

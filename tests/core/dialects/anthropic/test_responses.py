@@ -253,8 +253,8 @@ def test_answers_of_other_dialects_are_reported_in_blocks():
         ("$.content[4]", "image", "dropped"),
         ("$.content[5]", "foreign_part", "dropped"),
         ("$.service_tier", "service_tier", "dropped"),
-        ("$.others", "candidates", "dropped"),
         ("$.modelStatus", "response.extra", "dropped"),
+        ("$.others", "candidates", "dropped"),
     ]
 
 
