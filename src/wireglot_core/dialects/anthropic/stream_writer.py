@@ -240,7 +240,8 @@ class MessageWriter(AnswerWriter):
     def _begin_call(self, waiting: _Waiting, part: ToolCall, out: list[bytes]) -> None:
         if part.signature is not None:
             self._carry(carrier(part.signature, "call", self._context), out)
-        bare = ToolCall(part.id, part.name, "", namespace=part.namespace, cache=part.cache, extra=part.extra)
+        own = part.extra if is_own(part.extra) else None  # another dialect's fields are reported at the end
+        bare = ToolCall(part.id, part.name, "", namespace=part.namespace, cache=part.cache, extra=own)
         block = self._blocks.call(bare, waiting.path)
         block["input"] = {}
         self._open(waiting, block, out)

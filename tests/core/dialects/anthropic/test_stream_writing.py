@@ -323,3 +323,9 @@ def test_a_freeform_call_that_had_to_wait_is_written_once():
 def test_empty_reasoning_is_still_reasoning():
     wire, _ = write([START, PartStart(0, Reasoning()), PartEnd(0), *text(1, "x"), END])
     assert [block["type"] for block in blocks(wire)] == ["thinking", "text"]
+
+
+def test_a_call_reports_an_unknown_field_once():
+    part = ToolCall("toolu_0", "f", "", extra=Extra("openai-chat", {"x": 1}))
+    _, losses = write([START, PartStart(0, part), Delta(0, "{}"), PartEnd(0), END])
+    assert [loss.path for loss in losses] == ["$.content[0].x"]
