@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from wireglot_core.ir.content import Extra, Signature
+from wireglot_core.ir.content import Signature
 from wireglot_core.ir.loss import Action, Feature, Loss, losses_of_extra
 
 
@@ -45,10 +45,13 @@ class Carries:
         self.lost: Final[Mapping[str, Lost]] = lost
 
 
-_Row = tuple[str, object, Lost]
-_Rows = tuple[Feature, Callable[[msgspec.Struct], object], object, list[_Row]]
-"""The feature of another dialect's fields, the values that have rows, the same if unset, and the rows: name,
-default and loss."""
+class _Rows(NamedTuple):
+    stated: Callable[[msgspec.Struct], tuple[Any, ...]]
+    """The `extra` of a value, its fields that have rows, and its class."""
+    unset: tuple[object, ...]
+    """The same of a value that loses nothing, as most."""
+    lost: list[tuple[str, Lost]]
+    extra: Feature
 
 
 class LostFields:
@@ -60,42 +63,50 @@ class LostFields:
         self.table: Final = table
 
     def of(self, value: msgspec.Struct, path: str, losses: list[Loss]) -> None:
-        feature, stated, unset, rows = self._rows[type(value)]
-        extra: Extra | None = getattr(value, "extra", None)
-        if extra is not None and extra.dialect != self._dialect:
-            losses_of_extra(extra, self._dialect, path, losses, feature)
-        if stated(value) != unset:
-            _declare(rows, value, path, losses)
+        stated, unset, lost, feature = self._rows[type(value)]
+        values = stated(value)
+        if values != unset:
+            extra = values[0]
+            if extra is not None and extra.dialect != self._dialect:
+                losses_of_extra(extra, self._dialect, path, losses, feature)
+            _declare(lost, values, unset, path, losses)
 
-    def without_extra(self, value: msgspec.Struct, path: str, losses: list[Loss]) -> None:
-        """The same for a value whose `extra` is known later: that of a part that is being streamed."""
-        _, stated, unset, rows = self._rows[type(value)]
-        if stated(value) != unset:
-            _declare(rows, value, path, losses)
+    def of_fields(self, value: msgspec.Struct, path: str, losses: list[Loss]) -> None:
+        """The same for a value that has no `extra`, or whose `extra` is known later (a part of a stream)."""
+        stated, unset, lost, _ = self._rows[type(value)]
+        values = stated(value)
+        if values != unset:
+            _declare(lost, values, unset, path, losses)
 
     def uncovered(self) -> list[str]:
         """The fields that would be lost in silence, and names in the table that no field has."""
         return [
             f"{kind.__name__}.{name}"
             for kind, carries in self.table.items()
-            for name in sorted({*_defaults(kind), "extra"} ^ {*carries.carried, *carries.lost, "extra"})
+            for name in sorted({*_defaults(kind)} ^ {*carries.carried, *carries.lost})
+            if name != "extra"
         ]
+
+
+def _declare(
+    lost: list[tuple[str, Lost]],
+    values: tuple[Any, ...],
+    unset: tuple[object, ...],
+    path: str,
+    losses: list[Loss],
+) -> None:
+    for (name, row), value, default in zip(lost, values[1:-1], unset[1:-1], strict=True):
+        if value != default and value not in row.usual:
+            losses.append(row.at(path if row.whole else f"{path}.{name}", value))
 
 
 def _rows(kind: type[msgspec.Struct], carries: Carries) -> _Rows:
     defaults = _defaults(kind)
-    rows = [(name, defaults[name], lost) for name, lost in carries.lost.items()]
-    # The value of one name, a tuple of those of several: never of none.
-    stated = attrgetter(*(carries.lost or ("__class__",)))
-    unset = tuple([default for _, default, _ in rows]) if len(rows) > 1 else rows[0][1] if rows else kind
-    return carries.extra, stated, unset, rows
-
-
-def _declare(rows: list[_Row], value: msgspec.Struct, path: str, losses: list[Loss]) -> None:
-    for name, default, lost in rows:
-        field = getattr(value, name)
-        if field != default and field not in lost.usual:
-            losses.append(lost.at(path if lost.whole else f"{path}.{name}", field))
+    # With the class there are always several names, and `attrgetter` returns a tuple.
+    first = "extra" if "extra" in defaults else "__class__"
+    stated = attrgetter(first, *carries.lost, "__class__")
+    unset = (defaults.get("extra", kind), *map(defaults.__getitem__, carries.lost), kind)
+    return _Rows(stated, unset, [*carries.lost.items()], carries.extra)
 
 
 def _defaults(kind: type[msgspec.Struct]) -> dict[str, object]:

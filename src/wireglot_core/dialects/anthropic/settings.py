@@ -209,7 +209,7 @@ def render_settings(request: Request, body: dict[str, Any], losses: list[Loss]) 
             Loss("$.sampling.temperature", "sampling.temperature", "approximated", "1 is the highest")
         )
     REQUEST_FIELDS.write(request, body, losses)
-    LOST.of(request.sampling, "$.sampling", losses)
+    LOST.of_fields(request.sampling, "$.sampling", losses)
     if too_high:
         body["temperature"] = 1
 

@@ -214,7 +214,7 @@ class MessageWriter(AnswerWriter):
         part = waiting.part
         match part:
             case Text():
-                LOST_IN_ANSWERS.without_extra(part, waiting.path, self.losses)
+                LOST_IN_ANSWERS.of_fields(part, waiting.path, self.losses)
                 waiting.scored = bool(part.logprobs)
                 if part.text:
                     self._more(waiting, part.text, out)

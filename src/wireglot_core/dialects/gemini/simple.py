@@ -116,7 +116,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         if config is not None:
             body["toolConfig"] = {"functionCallingConfig": config}
     SIMPLE_FIELDS.write(request, body, out)
-    LOST_HERE.of(request.sampling, "$.sampling", out)
+    LOST_HERE.of_fields(request.sampling, "$.sampling", out)
     LOST_HERE.of(request.thinking, "$.thinking", out)
     LOST_HERE.of(request, "$", out)
     camel = form.get("camel", [])

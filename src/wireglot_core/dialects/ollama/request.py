@@ -108,6 +108,6 @@ def finish_request(
         out["stream"] = bool(request.stream)  # without it the answer would be a stream
     put_thinking(out, request.thinking, context.reasons, losses)
     REQUEST_FIELDS.write(request, out, losses)
-    LOST.of(request.sampling, "$.sampling", losses)
+    LOST.of_fields(request.sampling, "$.sampling", losses)
     LOST.of(request, "$", losses)
     put_back(out, request.extra)

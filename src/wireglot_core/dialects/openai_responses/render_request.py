@@ -70,7 +70,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         else:
             LOST.of(request.tool_choice, "$.tool_choice", losses)
     REQUEST_FIELDS.write(request, body, losses)
-    LOST.of(request.sampling, "$.sampling", losses)
+    LOST.of_fields(request.sampling, "$.sampling", losses)
     if request.stop:
         losses.append(_CUT if context.emulates else _NO_STOPS)
     reasoning = render_thinking(request.thinking, context.summaries, losses)
