@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from proofs.fidelity.probes import CALL, IMAGE, OTHER, RequestProbe, calls, features, reasoning
 from wireglot_core.ir.content import (
@@ -20,7 +20,7 @@ from wireglot_core.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot_core.ir.loss import feature_of_setting
+from wireglot_core.ir.loss import FEATURES, Feature
 from wireglot_core.ir.request import (
     Grammar,
     HostedTool,
@@ -35,6 +35,17 @@ from wireglot_core.testing.strategies import samples
 
 WEATHER = Tool("get_weather", "Weather of a city.", samples.SCHEMAS[3])
 TIME = Tool("get_time", "The time.", {"type": "object", "properties": {"zone": {"type": "string"}}})
+
+_FEATURES: Final[dict[str, Feature]] = {
+    "cache": "cache_marker",
+    "output": "output_format",
+    "sampling.candidates": "candidates",
+    "sampling.logprobs": "logprobs",
+    "sampling.top_logprobs": "logprobs",
+    "stop": "stop_sequences",
+    **{feature: feature for feature in FEATURES},
+}
+"""The feature that is lost with a setting: most have the same name."""
 
 
 def _ask(*parts: Part | str, **settings: Any) -> Request:
@@ -51,7 +62,7 @@ def _talk(*messages: Message, **settings: Any) -> Request:
 def _setting(name: str, *settings: str, **asked: Any) -> RequestProbe:
     """A probe of settings that stand in the neutral request under these names."""
     return RequestProbe(
-        name, _ask(**asked), attrgetter(*settings), features(*map(feature_of_setting, settings))
+        name, _ask(**asked), attrgetter(*settings), features(*map(_FEATURES.__getitem__, settings))
     )
 
 

@@ -12,8 +12,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from wireglot_core.dialects.fields import Fields
-from wireglot_core.ir.loss import Loss, feature_of_setting
-from wireglot_core.ir.request import OutputFormat, Request, Sampling
+from wireglot_core.ir.request import Request, Sampling
 
 
 class FieldKind(NamedTuple):
@@ -57,15 +56,9 @@ _UNSET: Final = ("", ())
 
 
 class RequestFields:
-    """All regular fields of a dialect's requests, or of the object in them that `inside` names.
+    """All regular fields of a dialect's requests, or of the object in them that `inside` names."""
 
-    `missing` is reported with each sampling setting that has no row, except for those in `irregular`, which
-    the dialect has in some other form.
-    """
-
-    def __init__(
-        self, *rows: F, inside: str = "", missing: str = "", irregular: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, *rows: F, inside: str = "") -> None:
         self.names: Final = frozenset(row.name for row in rows)
         self.places: Final[dict[str, tuple[str, ...]]] = {
             row.setting: tuple(inside + name for name in (row.name, *row.also))
@@ -82,10 +75,6 @@ class RequestFields:
         self._usual: Final = {row.name: row.usual for row in written if row.usual is not None}
         self._stated: Final = attrgetter(*[row.setting for row in written])
         self._nothing: Final = self._stated(_BLANK)
-        held = {*irregular, *(row.setting for row in rows)}
-        sampling = [f"sampling.{name}" for name in Sampling.__struct_fields__]
-        lost = [name for name in sampling if name not in held]
-        self._missing: Final = MissingFields(dict.fromkeys(lost, missing)) if lost and missing else None
 
     def read(self, fields: Fields, known: set[str]) -> dict[str, Any]:
         """The settings of the fields, by their names in `Request`. Adds to `known` the fields with a meaning
@@ -109,7 +98,6 @@ class RequestFields:
         self,
         request: Request,
         out: dict[str, Any],
-        losses: list[Loss],
         spelled: Mapping[str, str] = {},
     ) -> None:
         """Write the settings to `out`. `spelled`: other names for some of the fields."""
@@ -120,41 +108,9 @@ class RequestFields:
                 if value is None or value in _UNSET or (name in usual and value == usual[name]):
                     continue
                 out[spelled.get(name, name)] = list(value) if type(value) is tuple else value
-        if self._missing is not None:
-            self._missing.declare(request, losses)
 
 
 def _reader(row: F) -> _Reader:
     group, _, attribute = row.setting.rpartition(".")
     unset = tuple(value for value in (row.kind.blank, row.usual) if value is not None)
     return group, attribute, row.kind.types, row.kind.read, unset
-
-
-_DEFAULTS: Final[dict[str, Any]] = {
-    "sampling.candidates": 1,
-    "parallel_tools": True,
-    "output": OutputFormat("text"),
-}
-"""Settings equal to the default: leaving them out loses nothing."""
-
-
-class MissingFields:
-    """Settings that a dialect has no field for, each with the loss to report if a request sets it."""
-
-    def __init__(self, details: Mapping[str, str]) -> None:
-        self._losses: Final = [
-            (
-                _DEFAULTS.get(setting),
-                Loss(f"$.{setting}", feature_of_setting(setting), "dropped", detail),
-            )
-            for setting, detail in details.items()
-        ]
-        self._stated: Final = attrgetter(*details)
-        self._nothing: Final = self._stated(_BLANK)
-
-    def declare(self, request: Request, losses: list[Loss]) -> None:
-        values = self._stated(request)
-        if values != self._nothing:
-            for (usual, loss), value, unset in zip(self._losses, values, self._nothing, strict=True):
-                if value is not None and value != unset and value != usual:
-                    losses.append(loss)

@@ -289,23 +289,6 @@ def feature_of(signature: Signature) -> Feature:
     return "message.phase" if signature.id == PHASE else "reasoning.signature"
 
 
-_SETTINGS: dict[str, Feature] = {
-    "cache": "cache_marker",
-    "output": "output_format",
-    "sampling.candidates": "candidates",
-    "sampling.logprobs": "logprobs",
-    "sampling.top_logprobs": "logprobs",
-    "stop": "stop_sequences",
-    **{feature: feature for feature in FEATURES},
-}
-
-
-def feature_of_setting(setting: str) -> Feature:
-    """The feature that is lost with a setting of a request (`sampling.seed`, `stop`). Most have the same
-    name."""
-    return _SETTINGS[setting]
-
-
 _REPORTS: dict[str, Feature] = {"input_transformations": "reasoning.signature"}
 """Fields in which a provider reports a loss, and the feature that is lost."""
 _NAMED: dict[str, Feature] = {"context_management": "context_management"}

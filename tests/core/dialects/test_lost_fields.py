@@ -20,7 +20,7 @@ from wireglot_core.ir.request import Sampling
 from wireglot_core.ir.stream import PartEnd, Start
 
 FAMILIES = sorted(
-    path.parent.name for path in Path(wireglot_core.dialects.__file__).parent.glob("*/lost_fields.py")
+    path.parent.name for path in Path(wireglot_core.dialects.__file__).parent.glob("*/dialect.py")
 )
 ELSEWHERE: dict[type[Any], str] = {
     CacheMark: "it is written as a whole, or lost with what carries it",

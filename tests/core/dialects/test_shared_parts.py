@@ -42,7 +42,6 @@ from wireglot_core.dialects.request_fields import (
     TEXT,
     TEXTS,
     F,
-    MissingFields,
     RequestFields,
 )
 from wireglot_core.dialects.unknown_fields import UnknownFields, is_hollow, merge, split_blank
@@ -918,8 +917,6 @@ TABLE = RequestFields(
     F("parallel", "parallel_tools", BOOLEAN, usual=True),
     F("seed", "sampling.seed", INTEGER),
     inside="config.",
-    missing="no such field",
-    irregular=("sampling.top_k",),
 )
 
 
@@ -944,12 +941,11 @@ def test_regular_fields_both_ways(
     seed = {"seed": sampling.seed} if sampling.seed is not None else {}
     assert ({**read, **seed}, seen) == (settings, known)
     out: dict[str, Any] = {}
-    losses: list[Loss] = []
-    TABLE.write(Request(messages=(), sampling=sampling, **read), out, losses)
-    assert (out, losses) == (written, [])
+    TABLE.write(Request(messages=(), sampling=sampling, **read), out)
+    assert out == written
 
 
-def test_a_table_of_fields_knows_their_places_and_what_is_missing() -> None:
+def test_a_table_of_fields_knows_their_places() -> None:
     assert TABLE.names == {"model", "max", "stop", "stream", "parallel", "seed"}
     assert TABLE.known == {"max", "stream", "seed"}
     assert TABLE.places == {
@@ -958,22 +954,10 @@ def test_a_table_of_fields_knows_their_places_and_what_is_missing() -> None:
     }  # fmt: skip
     assert RequestFields(F("model", "model", TEXT)).places == {}
     out: dict[str, Any] = {}
-    losses: list[Loss] = []
-    sampling = Sampling(temperature=0, top_p=1.0, top_k=3, candidates=1)
-    TABLE.write(Request("m", (), sampling=sampling, parallel_tools=True), out, losses, {"model": "name"})
+    TABLE.write(Request("m", (), parallel_tools=True), out, {"model": "name"})
     assert out == {"name": "m"}
-    assert sorted(loss.path for loss in losses) == ["$.sampling.temperature", "$.sampling.top_p"]
     with pytest.raises(WireglotError):
         TABLE.read(Fields({"max": "many"}), set())
-    missing = MissingFields({"parallel_tools": "x", "user": "y"})
-    losses = []
-    for request in (
-        Request("m", ()),
-        Request("m", (), parallel_tools=True),
-        Request("m", (), parallel_tools=False, user="u"),
-    ):
-        missing.declare(request, losses)
-    assert brief(losses) == [("$.parallel_tools", "parallel_tools", "dropped"), ("$.user", "user", "dropped")]
 
 
 # --- ids and names

@@ -208,7 +208,7 @@ def render_settings(request: Request, body: dict[str, Any], losses: list[Loss]) 
         losses.append(
             Loss("$.sampling.temperature", "sampling.temperature", "approximated", "1 is the highest")
         )
-    REQUEST_FIELDS.write(request, body, losses)
+    REQUEST_FIELDS.write(request, body)
     LOST.of_fields(request.sampling, "$.sampling", losses)
     if too_high:
         body["temperature"] = 1

@@ -167,7 +167,7 @@ _NO_THINKING = Thinking()
 def render_generation(request: Request, form: dict[str, Any], out: list[Loss]) -> dict[str, Any]:
     """`form`: how a Gemini client spelled the request."""
     config: dict[str, Any] = {}
-    REQUEST_FIELDS.write(request, config, out)
+    REQUEST_FIELDS.write(request, config)
     if request.output is not None:
         config.update(_render_output(request.output, out))
     if request.thinking != _NO_THINKING:

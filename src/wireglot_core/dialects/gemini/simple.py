@@ -115,7 +115,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         config = render_choice(request.tool_choice, request.tools, out)
         if config is not None:
             body["toolConfig"] = {"functionCallingConfig": config}
-    SIMPLE_FIELDS.write(request, body, out)
+    SIMPLE_FIELDS.write(request, body)
     LOST_HERE.of_fields(request.sampling, "$.sampling", out)
     LOST_HERE.of(request.thinking, "$.thinking", out)
     LOST_HERE.of(request, "$", out)

@@ -108,7 +108,7 @@ def _render_tools(request: Request, context: Context, losses: list[Loss]) -> Any
 
 def _render_generation(request: Request, losses: list[Loss]) -> dict[str, Any]:
     config: dict[str, Any] = {}
-    GENERATION_FIELDS.write(request, config, losses)
+    GENERATION_FIELDS.write(request, config)
     LOST.of_fields(request.sampling, "$.sampling", losses)
     config.update(_render_thinking(request.thinking, losses))
     if request.tool_choice is not None:

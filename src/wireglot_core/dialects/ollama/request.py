@@ -100,14 +100,14 @@ def finish_request(
 ) -> None:
     """Writes everything except the conversation and the tools."""
     put_output(out, request.output, losses)
-    options = write_options(request, form, losses)
+    options = write_options(request, form)
     own = own_fields(request.extra, NAME)
     if options or form.get("options") == "empty" or any(key.startswith("options.") for key in own):
         out["options"] = options
     if not request.stream or form.get("stream") != "absent":
         out["stream"] = bool(request.stream)  # without it the answer would be a stream
     put_thinking(out, request.thinking, context.reasons, losses)
-    REQUEST_FIELDS.write(request, out, losses)
+    REQUEST_FIELDS.write(request, out)
     LOST.of_fields(request.sampling, "$.sampling", losses)
     LOST.of(request, "$", losses)
     put_back(out, request.extra)

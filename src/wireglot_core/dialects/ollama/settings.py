@@ -83,9 +83,9 @@ def read_options(
     return settings, rest
 
 
-def write_options(request: Request, form: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
+def write_options(request: Request, form: dict[str, Any]) -> dict[str, Any]:
     options: dict[str, Any] = {}
-    OPTION_FIELDS.write(request, options, losses)
+    OPTION_FIELDS.write(request, options)
     if form.get("stop") == "text" and len(request.stop) == 1:
         options["stop"] = request.stop[0]
     if "num_predict" in form:

@@ -32,7 +32,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     out["messages"] = messages
     _put_tools(out, request, native, losses, context)
     _put_limits(out, request, form)
-    REQUEST_FIELDS.write(request, out, losses, {"seed": form["seed"]} if "seed" in form else {})
+    REQUEST_FIELDS.write(request, out, {"seed": form["seed"]} if "seed" in form else {})
     if request.sampling.top_k is not None:
         if native:
             out["top_k"] = request.sampling.top_k

@@ -77,7 +77,7 @@ def echo(request: Request | None) -> dict[str, Any]:
     first = request.messages[0] if request.messages else None
     if first is not None and "instructions" in own_form(first.extra, NAME):
         value["instructions"] = "".join(part.text for part in first.content if isinstance(part, Text))
-    REQUEST_FIELDS.write(request, value, ignored)
+    REQUEST_FIELDS.write(request, value)
     if request.metadata:
         value["metadata"] = request.metadata
     if request.cache_key:

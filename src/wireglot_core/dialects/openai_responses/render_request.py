@@ -69,7 +69,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
             losses.append(Loss("$.tool_choice", "tool_choice", "dropped", "there are no tools"))
         else:
             LOST.of(request.tool_choice, "$.tool_choice", losses)
-    REQUEST_FIELDS.write(request, body, losses)
+    REQUEST_FIELDS.write(request, body)
     LOST.of_fields(request.sampling, "$.sampling", losses)
     if request.stop:
         losses.append(_CUT if context.emulates else _NO_STOPS)
