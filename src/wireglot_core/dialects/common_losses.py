@@ -1,4 +1,4 @@
-"""Losses common to several dialects: filler turns, several answers, events and checks of other dialects."""
+"""Losses common to several dialects, and the filler for a turn that must be there."""
 
 from __future__ import annotations
 
@@ -34,6 +34,25 @@ ONE_STRING: Final = Lost(
 STATED_ERROR: Final = Lost("tool_result.error", "approximated", "stated in the text")
 NO_SAFEGUARDS: Final = Lost("safeguards", "dropped", "this dialect has no such check")
 NO_RESULTS: Final = Lost("safeguards", "dropped", "no field for results of a check")
+
+# Where code decides whether it is lost
+
+COUNTED_AS_INPUT: Final = Lost("usage.detail", "approximated", "counted as input")
+CUT_CALL: Final = Lost("tool_call.arguments", "dropped", "the limit was reached inside the call")
+EFFORT_OFF: Final = Lost("thinking.effort", "dropped", "thinking is off")
+EFFORT_AS_OFF: Final = Lost("thinking.effort", "approximated", "thinking is off")
+HIGH_DETAIL: Final = Lost("image.detail", "approximated", "sent as high")
+JOINED_TEXTS: Final = Lost("content.position", "approximated", "several texts become one")
+LATE_SIGNATURE: Final = Lost("reasoning.signature", "dropped", "it came after the call it belongs to")
+LEVEL_ALONE: Final = Lost("thinking.mode", "emulated", "expressed by the level alone")
+MODE_AS_OFF: Final = Lost("thinking.mode", "approximated", "thinking is off")
+NO_APPROVAL: Final = Lost("hosted_tool", "dropped", "no one can approve its calls here")
+NO_RESULTS_IN_ANSWERS: Final = Lost("content.position", "dropped", "no results in an answer")
+NO_SCHEMA: Final = Lost("output_format.schema", "approximated", "no schema was given, any JSON will do")
+NO_TOOL_SEARCH: Final = Lost("tool.deferred", "dropped", "no tool search is available")
+NO_URL: Final = Lost("citations", "dropped", "it names no URL")
+OPAQUE_REASONING: Final = Lost("reasoning.redacted", "dropped", "opaque reasoning of another provider")
+RESULTS_FIRST: Final = Lost("content.position", "approximated", "results come first")
 
 
 def lost_details(error: ApiError, names: Sequence[str]) -> list[Loss]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from wireglot_core.dialects.capabilities import EmbeddingForm, EmbedOperation
+from wireglot_core.dialects.common_losses import JOINED_TEXTS
 from wireglot_core.dialects.fields import describe
 from wireglot_core.ir.content import Text
 from wireglot_core.ir.embedding import (
@@ -113,7 +114,7 @@ def text_of(given: EmbeddingInput, path: str, losses: list[Loss]) -> str:
             raise Unsupported("only texts can be embedded by this model's API", f"{path}.content[{index}]")
         texts.append(part.text)
     if len(texts) > 1:
-        losses.append(Loss(f"{path}.content", "content.position", "approximated", "several texts become one"))
+        losses.append(JOINED_TEXTS.at(f"{path}.content"))
     return "\n".join(texts)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from wireglot_core.dialects.fields import text_in
 from wireglot_core.dialects.listed_model import ListedModel, Query, page_size, position
+from wireglot_core.dialects.lost_fields import Lost
 from wireglot_core.dialects.surface import ModelLists
 from wireglot_core.dialects.usage_checks import CACHED, TOTAL, Numbers
 
@@ -126,3 +127,17 @@ def server_token(headers: dict[str, Any]) -> str | None:
 def server_headers(token: str) -> dict[str, Any]:
     """The field with the headers for an MCP server, if it needs any."""
     return {"headers": {"Authorization": f"{_BEARER}{token}"}} if token else {}
+
+
+# Losses of both dialects, where code decides whether it is lost
+
+NO_FREEFORM: Final = Lost("tool.custom", "dropped", "Gemini has no freeform tools")
+LABELS_ONLY: Final = Lost("metadata", "dropped", "labels are short and lower-case")
+MARKED_TEXT: Final = Lost("system.position", "approximated", "marked text in the user's turn")
+UNSIGNED_RESULT: Final = Lost("reasoning.signature", "dropped", "results are not signed")
+NO_CHOICE_ANYWAY: Final = Lost("tool_choice", "dropped", "no tool may be called anyway")
+FOREIGN_FILE: Final = Lost("file_reference", "dropped", "a file id of another provider")
+ALL_LOADED: Final = Lost("tool.deferred", "dropped", "every tool is loaded")
+WEB_SOURCES_ONLY: Final = Lost("citations", "dropped", "only web sources are supported")
+NO_OPAQUE_STATE: Final = Lost("reasoning.redacted", "dropped", "there is no opaque state to carry")
+ON_BY_DEFAULT: Final = Lost("thinking.mode", "dropped", "thinking is on by default")

@@ -10,10 +10,11 @@ import msgspec
 from wireglot_core.dialects.anthropic.blocks import render_input
 from wireglot_core.dialects.anthropic.citations import cut_at_citations, render_citations
 from wireglot_core.dialects.anthropic.client_tools import TOOLSETS
-from wireglot_core.dialects.anthropic.lost_fields import LOST, LOST_IN_ANSWERS
+from wireglot_core.dialects.anthropic.lost_fields import LOST, LOST_IN_ANSWERS, NO_CONTENT, NOTHING_CITED
 from wireglot_core.dialects.anthropic.names import NAME, put_back
 from wireglot_core.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
 from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.common_losses import CUT_CALL
 from wireglot_core.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot_core.ir.loss import Loss, left_out
 from wireglot_core.wire.json import encode_text
@@ -82,9 +83,7 @@ class AnswerBlocks(msgspec.Struct, eq=False):
                     )
                 )
             if part.citations:
-                self.losses.append(
-                    Loss(f"{path}.citations", "citations", "dropped", "there is no text they support")
-                )
+                self.losses.append(NOTHING_CITED.at(f"{path}.citations"))
             return
         if part.signature is not None:
             blocks.append(carrier(part.signature, "text", self.context))
@@ -132,7 +131,7 @@ class AnswerBlocks(msgspec.Struct, eq=False):
 
     def reasoning(self, part: Reasoning, path: str) -> Block | None:
         if part.redacted and part.signature is None:
-            self.losses.append(Loss(path, "reasoning.redacted", "dropped", "no content remains"))
+            self.losses.append(NO_CONTENT.at(path))
             return None
         LOST.of(part, path, self.losses)
         if part.redacted:
@@ -155,8 +154,7 @@ class AnswerBlocks(msgspec.Struct, eq=False):
 
     def declare_cut(self, path: str) -> None:
         """A call that the limit cut off: its block ends with the partial input, like the vendor's."""
-        detail = "the limit was reached inside the call"
-        self.losses.append(Loss(path, "tool_call.arguments", "dropped", detail))
+        self.losses.append(CUT_CALL.at(path))
 
     def leave_out(self, part: Media | ToolResult, path: str) -> None:
         """Reports a part that no block of an answer can express."""

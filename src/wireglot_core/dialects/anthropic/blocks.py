@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 from wireglot_core.dialects.anthropic.citations import render_citations
 from wireglot_core.dialects.anthropic.client_tools import TOOLSETS
-from wireglot_core.dialects.anthropic.lost_fields import LOST
+from wireglot_core.dialects.anthropic.lost_fields import LOST, WRAPPED_INPUT
 from wireglot_core.dialects.anthropic.media import render_media
 from wireglot_core.dialects.anthropic.names import NAME, put_back, render_cache
 from wireglot_core.dialects.anthropic.parts import call_text
@@ -200,7 +200,7 @@ class RequestBlocks:
 def render_input(part: ToolCall, path: str, losses: list[Loss]) -> dict[str, Any] | None:
     """The `input` object; None to leave it out, or to keep the null of the source."""
     if part.kind == "custom":
-        losses.append(Loss(f"{path}.arguments", "tool.custom", "emulated", 'the text is in {"input": ...}'))
+        losses.append(WRAPPED_INPUT.at(f"{path}.arguments"))
         return {"input": part.arguments}
     if part.extra is not None and part.extra.dialect == NAME:
         said = part.extra.form.get("input")

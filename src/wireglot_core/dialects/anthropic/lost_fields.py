@@ -102,3 +102,10 @@ LOST_IN_ANSWERS: Final = LostFields(
         ),
     },
 )
+
+# Where code decides whether it is lost
+
+NOTHING_CITED: Final = Lost("citations", "dropped", "there is no text they support")
+NO_CONTENT: Final = Lost("reasoning.redacted", "dropped", "no content remains")
+UNSIGNED_THINKING: Final = Lost("reasoning.text", "dropped", "thinking is only accepted with its signature")
+WRAPPED_INPUT: Final = Lost("tool.custom", "emulated", 'the text is in {"input": ...}')

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from wireglot_core.dialects.capabilities import McpForm
+from wireglot_core.dialects.common_losses import NO_APPROVAL
 from wireglot_core.dialects.fields import Fields, object_in, text_in
 from wireglot_core.dialects.hosted_options import server_of
 from wireglot_core.ir.content import Foreign
@@ -72,7 +73,7 @@ def are_carried(servers: dict[str, dict[str, Any]], tools: tuple[AnyTool, ...], 
 
 def render_toolset(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, Any] | None:
     if tool.server is not None and tool.server.approval:
-        losses.append(Loss(path, "hosted_tool", "dropped", "no one can approve its calls here"))
+        losses.append(NO_APPROVAL.at(path))
         return None
     server = server_of(tool, path, "as an mcp_toolset and its server", losses)
     if server is None:

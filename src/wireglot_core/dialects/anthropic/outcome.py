@@ -6,6 +6,7 @@ from typing import Any
 
 from wireglot_core.dialects.anthropic.lost_fields import LOST
 from wireglot_core.dialects.anthropic.names import NAME
+from wireglot_core.dialects.common_losses import COUNTED_AS_INPUT
 from wireglot_core.dialects.fields import own_fields
 from wireglot_core.dialects.usage_checks import (
     REASONING,
@@ -149,7 +150,7 @@ def render_usage(usage: Usage, path: str, losses: list[Loss]) -> dict[str, Any]:
     if raw is not None:
         losses_of_usage(raw, NAME, path, losses)
     if usage.tool_prompt:
-        losses.append(Loss(f"{path}.tool_prompt", "usage.detail", "approximated", "counted as input"))
+        losses.append(COUNTED_AS_INPUT.at(f"{path}.tool_prompt"))
     written = usage.cache_write + usage.cache_write_long
     split = {
         "ephemeral_5m_input_tokens": usage.cache_write,

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from wireglot_core.dialects.anthropic.lost_fields import NO_CONTENT, UNSIGNED_THINKING
 from wireglot_core.dialects.anthropic.names import NAME, keep
 from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.envelope import PREFIX, Holder, Sealed, is_sealed
@@ -128,13 +129,11 @@ def render_for_upstream(
                 Loss(f"{path}.signature", "reasoning.signature", "dropped", "issued by another provider")
             )
             if reasoning.text:
-                losses.append(
-                    Loss(path, "reasoning.text", "dropped", "thinking is only accepted with its signature")
-                )
+                losses.append(UNSIGNED_THINKING.at(path))
         return None
     if reasoning.redacted:
         if signature is None:
-            losses.append(Loss(path, "reasoning.redacted", "dropped", "no content remains"))
+            losses.append(NO_CONTENT.at(path))
             return None
         return {"type": "redacted_thinking", "data": signature.data}
     if signature is not None:
@@ -144,7 +143,7 @@ def render_for_upstream(
         # string is left out, because a signature field is always verified.
         return {"type": "thinking", "thinking": reasoning.text}
     if reasoning.text:
-        losses.append(Loss(path, "reasoning.text", "dropped", "thinking is only accepted with its signature"))
+        losses.append(UNSIGNED_THINKING.at(path))
     return None
 
 

@@ -17,7 +17,13 @@ from wireglot_core.dialects.answer_writer import AnswerWriter
 from wireglot_core.dialects.anthropic.answer import AnswerBlocks, message_id, streamed
 from wireglot_core.dialects.anthropic.citations import render_citations
 from wireglot_core.dialects.anthropic.errors import render_error
-from wireglot_core.dialects.anthropic.lost_fields import LOST, LOST_IN_ANSWERS
+from wireglot_core.dialects.anthropic.lost_fields import (
+    LOST,
+    LOST_IN_ANSWERS,
+    NO_CONTENT,
+    NOTHING_CITED,
+    WRAPPED_INPUT,
+)
 from wireglot_core.dialects.anthropic.names import NAME, is_own, put_back
 from wireglot_core.dialects.anthropic.outcome import (
     overwrite_estimate,
@@ -32,6 +38,7 @@ from wireglot_core.dialects.anthropic.safeguards import IN_DELTA, RESULTS, rende
 from wireglot_core.dialects.argument_stream import ArgumentStream
 from wireglot_core.dialects.arguments import declare_arguments
 from wireglot_core.dialects.base import Context, reported_model
+from wireglot_core.dialects.common_losses import LATE_SIGNATURE
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot_core.ir.errors import ApiError
@@ -310,9 +317,7 @@ class MessageWriter(AnswerWriter):
             self.losses.append(Loss(f"{waiting.path}.signature", "reasoning.signature", "dropped", detail))
         citations = part.citations + end.citations
         if citations and not waiting.opened:
-            self.losses.append(
-                Loss(f"{waiting.path}.citations", "citations", "dropped", "there is no text they support")
-            )
+            self.losses.append(NOTHING_CITED.at(f"{waiting.path}.citations"))
             return
         if citations:
             for citation in render_citations(enumerate(citations), waiting.path, self.losses, echoable=False):
@@ -324,9 +329,7 @@ class MessageWriter(AnswerWriter):
         if part.redacted:
             if not waiting.opened:
                 if whole.signature is None:
-                    self.losses.append(
-                        Loss(waiting.path, "reasoning.redacted", "dropped", "no content remains")
-                    )
+                    self.losses.append(NO_CONTENT.at(waiting.path))
                 else:
                     self._open(waiting, self._redacted(whole, waiting), out)
             return
@@ -338,16 +341,14 @@ class MessageWriter(AnswerWriter):
 
     def _end_call(self, waiting: _Waiting, part: ToolCall, end: PartEnd, out: list[bytes]) -> None:
         if end.signature is not None and end.signature != part.signature:
-            detail = "it came after the call it belongs to"
-            self.losses.append(Loss(f"{waiting.path}.signature", "reasoning.signature", "dropped", detail))
+            self.losses.append(LATE_SIGNATURE.at(f"{waiting.path}.signature"))
         if waiting.arguments is not None:
             rest = waiting.arguments.finish()
             if waiting.arguments.form:
                 declare_arguments(waiting.arguments.form, waiting.path, self.losses)
         else:
             whole = "".join(waiting.pieces)
-            detail = 'the text is in {"input": ...}'
-            self.losses.append(Loss(f"{waiting.path}.arguments", "tool.custom", "emulated", detail))
+            self.losses.append(WRAPPED_INPUT.at(f"{waiting.path}.arguments"))
             rest = encode({"input": whole}).decode()
         if rest:
             self._block_delta({"type": "input_json_delta", "partial_json": rest}, out)

@@ -11,6 +11,7 @@ from wireglot_core.dialects.anthropic.lost_fields import LOST
 from wireglot_core.dialects.anthropic.mcp import SERVERS, TOOLSET, parse_server, render_toolset, servers_of
 from wireglot_core.dialects.anthropic.names import NAME, is_own, keep, parse_cache, put_back, render_cache
 from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.common_losses import NO_TOOL_SEARCH
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.hosted_options import hosted_tool, lose_options, place_of
 from wireglot_core.ir.content import Foreign
@@ -247,7 +248,7 @@ def _render_tool(
     if tool.deferred and searches:
         block["defer_loading"] = True
     elif tool.deferred:
-        losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "no tool search is available"))
+        losses.append(NO_TOOL_SEARCH.at(f"{path}.deferred"))
     LOST.of(tool, path, losses)
     if tool.cache is not None:
         block["cache_control"] = render_cache(tool.cache, path, losses)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from wireglot_core.dialects.gemini import names
 from wireglot_core.dialects.gemini.names import OWN, count, listed
-from wireglot_core.dialects.google_shared import ByteOffsets
+from wireglot_core.dialects.google_shared import WEB_SOURCES_ONLY, ByteOffsets
 from wireglot_core.dialects.unknown_fields import is_hollow
 from wireglot_core.ir.content import Citation, Extra, TokenLogprob
 from wireglot_core.ir.loss import Loss, losses_of_extra
@@ -187,7 +187,7 @@ def grounding_metadata(
         for index, citation in enumerate(citations):
             place = f"{path}.citations[{index}]"
             if citation.native is not None or not citation.url:
-                out.append(Loss(place, "citations", "dropped", "only web sources are supported"))
+                out.append(WEB_SOURCES_ONLY.at(place))
                 continue
             losses_of_extra(citation.extra, OWN, place, out, "citations")
             source = (citation.url, citation.title)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from wireglot_core.dialects.common_losses import EFFORT_AS_OFF, LEVEL_ALONE, MODE_AS_OFF, NO_SCHEMA
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.gemini import names
 from wireglot_core.dialects.gemini.lost_fields import LOST
 from wireglot_core.dialects.gemini.names import OWN, integer, put_back
 from wireglot_core.dialects.gemini.schema import is_openapi, json_schema
+from wireglot_core.dialects.google_shared import ON_BY_DEFAULT
 from wireglot_core.dialects.request_fields import BOOLEAN, NUMBER, TEXTS, F, FieldKind, RequestFields
 from wireglot_core.ir.content import Extra
 from wireglot_core.ir.loss import Loss
@@ -195,14 +197,7 @@ def _render_output(output: OutputFormat, out: list[Loss]) -> dict[str, Any]:
     if mime != "absent":
         config["responseMimeType"] = mime
     if output.kind == "schema" and output.schema is None:
-        out.append(
-            Loss(
-                f"{path}.schema",
-                "output_format.schema",
-                "approximated",
-                "no schema was given, any JSON will do",
-            )
-        )
+        out.append(NO_SCHEMA.at(f"{path}.schema"))
     elif output.schema is not None:
         original = form.get("responseSchema")
         if original is not None and json_schema(original) == output.schema:
@@ -229,11 +224,11 @@ def _render_thinking(thinking: Thinking, out: list[Loss]) -> dict[str, Any] | No
     elif mode == "off" or effort == "none":
         config["thinkingBudget"] = 0
         if effort not in (None, "none"):
-            out.append(Loss(f"{path}.effort", "thinking.effort", "approximated", "thinking is off"))
+            out.append(EFFORT_AS_OFF.at(f"{path}.effort"))
         if budget is not None:
             out.append(Loss(f"{path}.budget", "thinking.budget", "dropped", "thinking is off"))
         elif mode != "off" and mode is not None:
-            out.append(Loss(f"{path}.mode", "thinking.mode", "approximated", "thinking is off"))
+            out.append(MODE_AS_OFF.at(f"{path}.mode"))
     elif level is not None:
         config["thinkingLevel"] = level
         if _EFFORTS[level] != effort:
@@ -241,7 +236,7 @@ def _render_thinking(thinking: Thinking, out: list[Loss]) -> dict[str, Any] | No
                 Loss(f"{path}.effort", "thinking.effort", "approximated", f"{level} is the highest level")
             )
         if mode is not None:
-            out.append(Loss(f"{path}.mode", "thinking.mode", "emulated", "expressed by the level alone"))
+            out.append(LEVEL_ALONE.at(f"{path}.mode"))
         if budget is not None:
             out.append(
                 Loss(
@@ -262,7 +257,7 @@ def _render_thinking(thinking: Thinking, out: list[Loss]) -> dict[str, Any] | No
     elif mode == "auto":
         config["thinkingBudget"] = -1
     elif mode == "on":
-        out.append(Loss(f"{path}.mode", "thinking.mode", "dropped", "thinking is on by default"))
+        out.append(ON_BY_DEFAULT.at(f"{path}.mode"))
     stated = form.get("thinkingLevel")
     if stated is not None and names.enum_name(stated, _LEVEL_NUMBERS) == config.get("thinkingLevel"):
         config["thinkingLevel"] = stated

@@ -106,3 +106,7 @@ LOST_IN_ANSWERS: Final = LostFields(
         Text: Carries("text signature citations logprobs", cache=_CACHED, refusal=_REFUSAL),
     },
 )
+
+# Where code decides whether it is lost
+
+TIER_WITHOUT_USAGE: Final = Lost("service_tier", "dropped", "reported only with the usage")

@@ -8,6 +8,7 @@ from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.gemini import names
 from wireglot_core.dialects.gemini.lost_fields import LOST
 from wireglot_core.dialects.gemini.names import OWN, put_back
+from wireglot_core.dialects.google_shared import FOREIGN_FILE
 from wireglot_core.ir.content import Extra, Media, Signature
 from wireglot_core.ir.loss import Loss
 
@@ -141,7 +142,7 @@ def render_media(media: Media, path: str, out: list[Loss]) -> dict[str, Any] | N
         uri = {"fileUri": media.url} if media.url else {}
         part = {"fileData": {**_mime(media, path, out), **uri, **_name(media, path, form, out)}}
     else:
-        out.append(Loss(path, "file_reference", "dropped", "a file id of another provider"))
+        out.append(FOREIGN_FILE.at(path))
         return None
     if media.detail and media.detail != "auto":  # OpenAI's value for the default
         level = _LEVELS.get(media.detail)

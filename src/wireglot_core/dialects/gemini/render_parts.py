@@ -8,6 +8,7 @@ import msgspec
 
 from wireglot_core.dialects.arguments import declare_arguments, read_arguments
 from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.common_losses import OPAQUE_REASONING
 from wireglot_core.dialects.envelope import Holder
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.gemini.lost_fields import LOST, LOST_IN_ANSWERS
@@ -15,6 +16,7 @@ from wireglot_core.dialects.gemini.media import render_media
 from wireglot_core.dialects.gemini.names import OWN, put_back
 from wireglot_core.dialects.gemini.parts import plain_name
 from wireglot_core.dialects.gemini.results import response_object
+from wireglot_core.dialects.google_shared import NO_OPAQUE_STATE, UNSIGNED_RESULT
 from wireglot_core.dialects.lost_fields import LostFields
 from wireglot_core.ir.content import Foreign, Media, Part, Reasoning, Signature, Text, ToolCall, ToolResult
 from wireglot_core.ir.loss import Loss, feature_of, left_out
@@ -100,9 +102,7 @@ class PartRenderer(msgspec.Struct, eq=False):
 
     def _lose_signature(self, part: Text | Media, path: str) -> None:
         if part.signature is not None:
-            self.losses.append(
-                Loss(f"{path}.signature", "reasoning.signature", "dropped", "results are not signed")
-            )
+            self.losses.append(UNSIGNED_RESULT.at(f"{path}.signature"))
 
     def reasoning(self, part: Reasoning, path: str) -> dict[str, Any] | None:
         LOST.of(part, path, self.losses)
@@ -110,16 +110,12 @@ class PartRenderer(msgspec.Struct, eq=False):
             rendered = {"text": part.text, "thought": True}
             holder: Holder = "redacted" if part.redacted else "reasoning"
             if part.redacted and part.signature is None:
-                self.losses.append(
-                    Loss(path, "reasoning.redacted", "dropped", "there is no opaque state to carry")
-                )
+                self.losses.append(NO_OPAQUE_STATE.at(path))
             if own_form(part.extra, OWN).get("part") == "bare" and not part.text:
                 del rendered["text"]
             return put_back(self.signed(rendered, part.signature, holder, path), part.extra)
         if part.redacted:
-            self.losses.append(
-                Loss(path, "reasoning.redacted", "dropped", "opaque reasoning of another provider")
-            )
+            self.losses.append(OPAQUE_REASONING.at(path))
             return None
         signature = signature_for_upstream(part.signature, self.context, path, self.losses)
         form = own_form(part.extra, OWN)

@@ -15,6 +15,7 @@ from wireglot_core.dialects.gemini.names import OWN, put_back, unfolded
 from wireglot_core.dialects.gemini.parse_request import TIERS, bare_model, read_tier
 from wireglot_core.dialects.gemini.render_parts import PartRenderer
 from wireglot_core.dialects.gemini.tools import render_choice, render_tools
+from wireglot_core.dialects.google_shared import LABELS_ONLY, MARKED_TEXT
 from wireglot_core.dialects.turns import JoinedTurn, JoiningWriter, join_turns
 from wireglot_core.dialects.unknown_fields import merge
 from wireglot_core.ir.content import APART, Message, Part, Role, Text, ToolCall, ToolResult
@@ -104,8 +105,7 @@ class _Contents(JoiningWriter):
         """Gemini has no system text in the middle of a conversation: it is added to the user's turn, in
         tags."""
         if parts:
-            detail = "marked text in the user's turn"
-            self.losses.append(Loss(path, "system.position", "approximated", detail))
+            self.losses.append(MARKED_TEXT.at(path))
         return [
             (part, place, {**rendered, "text": f"<system-reminder>\n{rendered['text']}\n</system-reminder>"})
             if type(part) is Text and "text" in rendered
@@ -221,6 +221,6 @@ def _render_rest(request: Request, body: dict[str, Any], form: dict[str, Any], o
         if native or (_LABEL_KEY.fullmatch(key) and _LABEL_VALUE.fullmatch(value)):
             labels[key] = value
         else:
-            out.append(Loss(f"$.metadata.{key}", "metadata", "dropped", "labels are short and lower-case"))
+            out.append(LABELS_ONLY.at(f"$.metadata.{key}"))
     if labels:
         body["labels"] = labels

@@ -17,7 +17,7 @@ from wireglot_core.dialects.gemini.citations import (
     unreported_grounding,
     write_logprobs,
 )
-from wireglot_core.dialects.gemini.lost_fields import LOST
+from wireglot_core.dialects.gemini.lost_fields import LOST, TIER_WITHOUT_USAGE
 from wireglot_core.dialects.gemini.names import OWN
 from wireglot_core.dialects.gemini.outcome import (
     FINISH_NUMBERS,
@@ -219,7 +219,7 @@ def render_response(
     if response.usage is not None:
         body["usageMetadata"] = write_usage(response.usage, response.service_tier, "$.usage", out)
     elif response.service_tier:
-        out.append(Loss("$.service_tier", "service_tier", "dropped", "reported only with the usage"))
+        out.append(TIER_WITHOUT_USAGE.at("$.service_tier"))
     if response.model:
         body["modelVersion"] = response.model
     if identifier := answer_id(response.id, response.extra, context):

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from wireglot_core.dialects.base import Context, ReasoningState, Rendered, Route
 from wireglot_core.dialects.body import glance_body, one_answer, stated_in
+from wireglot_core.dialects.common_losses import JOINED_TEXTS, RESULTS_FIRST
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.gemini import names
 from wireglot_core.dialects.gemini.dialect import DIALECT as GEMINI
@@ -169,7 +170,7 @@ def _render_turn(request: Request, renderer: PartRenderer, form: dict[str, Any])
         for position, part in enumerate(message.content):
             _render_part(part, f"{path}.content[{position}]", renderer, texts, results)
     if len(texts) > 1:
-        out.append(Loss("$.messages", "content.position", "approximated", "several texts become one"))
+        out.append(JOINED_TEXTS.at("$.messages"))
     turn: dict[str, Any] = {}
     if texts or form.get("input") != "absent":
         turn["input"] = "\n\n".join(texts)
@@ -191,7 +192,7 @@ def _render_part(
         return
     if type(part) is ToolResult:
         if texts:
-            out.append(Loss(path, "content.position", "approximated", "results come first"))
+            out.append(RESULTS_FIRST.at(path))
         if rendered["functionResponse"].pop("id", None) is not None:
             out.append(Loss(f"{path}.call_id", "tool_call.id", "dropped", "results are paired by name"))
         results.append(rendered)

@@ -12,10 +12,11 @@ from typing import Any
 
 from wireglot_core.dialects.answer_writer import AnswerWriter
 from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.common_losses import CUT_CALL
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini.citations import beside_grounding, grounding_metadata, write_logprobs
 from wireglot_core.dialects.gemini.errors import render_stream_error
-from wireglot_core.dialects.gemini.lost_fields import LOST
+from wireglot_core.dialects.gemini.lost_fields import LOST, TIER_WITHOUT_USAGE
 from wireglot_core.dialects.gemini.names import OWN
 from wireglot_core.dialects.gemini.outcome import write_stop, write_usage
 from wireglot_core.dialects.gemini.render_parts import PartRenderer
@@ -198,9 +199,7 @@ class GeminiWriter(AnswerWriter):
             self._head += 1
 
     def _leave_out(self, path: str) -> None:
-        self.losses.append(
-            Loss(path, "tool_call.arguments", "dropped", "the limit was reached inside the call")
-        )
+        self.losses.append(CUT_CALL.at(path))
 
     def _flush(self, state: _Part, out: list[bytes]) -> None:
         """Write held text, and text the part had from its start."""
@@ -293,9 +292,7 @@ class GeminiWriter(AnswerWriter):
         if usage is not None:
             chunk["usageMetadata"] = write_usage(usage, tier, "$.usage", self.losses)
         elif tier:
-            self.losses.append(
-                Loss("$.service_tier", "service_tier", "dropped", "reported only with the usage")
-            )
+            self.losses.append(TIER_WITHOUT_USAGE.at("$.service_tier"))
         merge(chunk, {key: item for key, item in fields.items() if not key.startswith(FIRST)})
         out.append(self._framed(chunk, form))
         if self._array is not None:

@@ -10,7 +10,13 @@ from wireglot_core.dialects.gemini import names
 from wireglot_core.dialects.gemini.lost_fields import LOST
 from wireglot_core.dialects.gemini.names import OWN, put_back
 from wireglot_core.dialects.gemini.schema import is_openapi, is_trivial, json_schema
-from wireglot_core.dialects.google_shared import server_headers, server_token
+from wireglot_core.dialects.google_shared import (
+    ALL_LOADED,
+    NO_CHOICE_ANYWAY,
+    NO_FREEFORM,
+    server_headers,
+    server_token,
+)
 from wireglot_core.dialects.hosted_options import hosted_tool, lose_options, not_run, server_of
 from wireglot_core.ir.content import Extra, Foreign
 from wireglot_core.ir.loss import Loss, is_blank
@@ -160,7 +166,7 @@ def _render_function(tool: Tool, path: str, out: list[Loss]) -> dict[str, Any] |
         place = "parameters" if is_openapi(tool.schema) else "parametersJsonSchema"
         return {"name": tool.name, "description": tool.description or "", place: tool.schema}
     if tool.kind == "custom":
-        out.append(Loss(path, "tool.custom", "dropped", "Gemini has no freeform tools"))
+        out.append(NO_FREEFORM.at(path))
         return None
     declare_native(tool, path, out)
     LOST.of(tool, path, out)
@@ -231,7 +237,7 @@ def _render_server(tool: HostedTool, path: str, out: list[Loss]) -> dict[str, An
     if server is None:
         return None
     if server.deferred:
-        out.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "every tool is loaded"))
+        out.append(ALL_LOADED.at(f"{path}.deferred"))
     transport = {"url": server.url, **server_headers(server.token)}
     return {"mcpServers": [{"name": server.name, _TRANSPORT: transport}]}
 
@@ -296,7 +302,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], out: list[Loss
             return {"mode": "ANY", **only}
         case "none":
             if choice.only:
-                out.append(Loss(f"{path}.only", "tool_choice", "dropped", "no tool may be called anyway"))
+                out.append(NO_CHOICE_ANYWAY.at(f"{path}.only"))
             return {"mode": "NONE"}
         case "auto":
             validated = choice.only or own_fields(choice.extra, OWN).get("mode") == "VALIDATED"

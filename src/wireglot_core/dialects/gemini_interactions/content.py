@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, cast
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
 from wireglot_core.dialects.gemini_interactions.names import CONTENT, OWN, UNKNOWN, part_extra, put_back
-from wireglot_core.dialects.google_shared import ByteOffsets
+from wireglot_core.dialects.google_shared import FOREIGN_FILE, WEB_SOURCES_ONLY, ByteOffsets
 from wireglot_core.ir.content import Citation, Foreign, Media, Part, Text
 from wireglot_core.ir.loss import Loss, left_out
 
@@ -93,7 +93,7 @@ def render_annotations(
                 losses.append(Loss(place, "citations", "dropped", detail))
             continue
         if not citation.url and (citation.extra is None or citation.extra.dialect != OWN):
-            losses.append(Loss(place, "citations", "dropped", "only web sources are supported"))
+            losses.append(WEB_SOURCES_ONLY.at(place))
             continue
         LOST.of(citation, place, losses)
         annotation: dict[str, Any] = {"type": "url_citation"}
@@ -185,7 +185,7 @@ def _render_media(media: Media, path: str, losses: list[Loss]) -> dict[str, Any]
     elif media.url is not None:
         content["uri"] = media.url
     else:
-        losses.append(Loss(path, "file_reference", "dropped", "a file id of another provider"))
+        losses.append(FOREIGN_FILE.at(path))
         return None
     if media.mime:
         content["mime_type"] = media.mime

@@ -6,7 +6,14 @@ import re
 from typing import Any, Final, assert_never
 
 from wireglot_core.dialects.base import Context, Rendered
-from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE
+from wireglot_core.dialects.common_losses import (
+    EFFORT_AS_OFF,
+    FILLER,
+    LEVEL_ALONE,
+    NO_MESSAGE,
+    NO_SCHEMA,
+    RESULTS_FIRST,
+)
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
 from wireglot_core.dialects.gemini_interactions.names import (
@@ -36,6 +43,7 @@ from wireglot_core.dialects.gemini_interactions.settings import (
     JSON_TYPE,
     PLAIN_TYPE,
 )
+from wireglot_core.dialects.google_shared import LABELS_ONLY, MARKED_TEXT, ON_BY_DEFAULT
 from wireglot_core.dialects.turns import TurnWriter, write_turns
 from wireglot_core.dialects.unknown_fields import WITHOUT, merge
 from wireglot_core.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
@@ -128,16 +136,16 @@ def _render_thinking(thinking: Thinking, losses: list[Loss]) -> dict[str, Any]:
         detail = "thinking cannot be switched off: minimal is the lowest level"
         losses.append(Loss(f"{path}.mode", "thinking.mode", "approximated", detail))
         if effort not in (None, "none"):
-            losses.append(Loss(f"{path}.effort", "thinking.effort", "approximated", "thinking is off"))
+            losses.append(EFFORT_AS_OFF.at(f"{path}.effort"))
     elif effort is not None:
         level = config["thinking_level"] = LEVELS[effort]
         if EFFORTS[level] != effort:
             detail = f"{level} is the highest level"
             losses.append(Loss(f"{path}.effort", "thinking.effort", "approximated", detail))
         if mode is not None:
-            losses.append(Loss(f"{path}.mode", "thinking.mode", "emulated", "expressed by the level alone"))
+            losses.append(LEVEL_ALONE.at(f"{path}.mode"))
     elif mode is not None:
-        losses.append(Loss(f"{path}.mode", "thinking.mode", "dropped", "thinking is on by default"))
+        losses.append(ON_BY_DEFAULT.at(f"{path}.mode"))
     LOST.of(thinking, path, losses)
     if thinking.display is not None:
         config["thinking_summaries"] = SUMMARIES[thinking.display]
@@ -149,8 +157,7 @@ def _render_output(output: OutputFormat, losses: list[Loss]) -> dict[str, Any]:
     LOST.of(output, path, losses)
     form = own_form(output.extra, OWN)
     if output.kind == "schema" and output.schema is None:
-        detail = "no schema was given, any JSON will do"
-        losses.append(Loss(f"{path}.schema", "output_format.schema", "approximated", detail))
+        losses.append(NO_SCHEMA.at(f"{path}.schema"))
     body: dict[str, Any] = {}
     if "response_mime_type" in form:
         body["response_mime_type"] = form["response_mime_type"]
@@ -191,8 +198,7 @@ def _render_rest(request: Request, body: dict[str, Any], native: bool, losses: l
         if native or (_LABEL_KEY.fullmatch(key) and _LABEL_VALUE.fullmatch(value)):
             labels[key] = value
         else:
-            detail = "labels are short and lower-case"
-            losses.append(Loss(f"$.metadata.{key}", "metadata", "dropped", detail))
+            losses.append(LABELS_ONLY.at(f"$.metadata.{key}"))
     if labels or own_form(request.extra, OWN).get("labels") == "empty":
         body["labels"] = labels
 
@@ -316,9 +322,8 @@ class _Input(TurnWriter):
         arranged = results + [entry for entry in parts if type(entry[1]) is not ToolResult]
         moved = next((new for new, old in zip(arranged, parts, strict=True) if new is not old), None)
         if moved is not None:
-            detail = "results come first"
             place = f"{path}.content[{moved[0]}]"
-            self.losses.append(Loss(place, "content.position", "approximated", detail))
+            self.losses.append(RESULTS_FIRST.at(place))
         return arranged
 
     def _step(
@@ -365,8 +370,7 @@ class _Input(TurnWriter):
             contents.append(content)
         if not contents:
             return []
-        detail = "marked text in the user's turn"
-        self.losses.append(Loss(path, "system.position", "approximated", detail))
+        self.losses.append(MARKED_TEXT.at(path))
         return [{"type": USER_INPUT, "content": contents}]
 
     def _contents(self, message: Message, index: int) -> list[dict[str, Any]]:

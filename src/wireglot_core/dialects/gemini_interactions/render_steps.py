@@ -7,11 +7,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.common_losses import OPAQUE_REASONING
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini_interactions.content import render_content
 from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
 from wireglot_core.dialects.gemini_interactions.names import FUNCTION_RESULT, OWN, THOUGHT, put_back
 from wireglot_core.dialects.gemini_interactions.steps import render_call, summary_of
+from wireglot_core.dialects.google_shared import UNSIGNED_RESULT
 from wireglot_core.ir.content import (
     Foreign,
     Media,
@@ -108,7 +110,7 @@ def render_replayed_thought(
     if placeholder and signature is None:  # a client's placeholder for a lost signature
         return {**_thought(part, None), "signature": placeholder}
     if part.redacted:
-        losses.append(Loss(path, "reasoning.redacted", "dropped", "opaque reasoning of another provider"))
+        losses.append(OPAQUE_REASONING.at(path))
         return None
     if signature is not None:
         lose_signature(signature, path, losses)
@@ -190,8 +192,7 @@ def _result_value(content: tuple[ResultPart, ...], form: Any, path: str, losses:
     for number, part in enumerate(content):
         place = f"{path}.content[{number}]"
         if type(part) is not Foreign and part.signature is not None:
-            detail = "results are not signed"
-            losses.append(Loss(f"{place}.signature", "reasoning.signature", "dropped", detail))
+            losses.append(UNSIGNED_RESULT.at(f"{place}.signature"))
         entry = content_of(part, place, losses)
         if entry is not None:
             entries.append(entry)

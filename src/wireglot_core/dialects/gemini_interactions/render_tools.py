@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, Final, assert_never
 
 from wireglot_core.dialects.client_tools import declare_native
+from wireglot_core.dialects.common_losses import NO_APPROVAL
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
 from wireglot_core.dialects.gemini_interactions.names import OWN, put_back
 from wireglot_core.dialects.gemini_interactions.tools import MODES, VALIDATED
-from wireglot_core.dialects.google_shared import server_headers
+from wireglot_core.dialects.google_shared import ALL_LOADED, NO_CHOICE_ANYWAY, NO_FREEFORM, server_headers
 from wireglot_core.dialects.hosted_options import lose_options, not_run, server_of
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.request import AnyTool, HostedTool, Tool, ToolChoice
@@ -35,7 +36,7 @@ def render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> list[dict[st
 
 def _render_function(tool: Tool, path: str, losses: list[Loss]) -> dict[str, Any] | None:
     if tool.kind == "custom":
-        losses.append(Loss(path, "tool.custom", "dropped", "Gemini has no freeform tools"))
+        losses.append(NO_FREEFORM.at(path))
         return None
     declare_native(tool, path, losses)
     LOST.of(tool, path, losses)
@@ -63,13 +64,13 @@ def _render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str,
 
 def _render_server(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, Any] | None:
     if tool.server is not None and tool.server.approval:
-        losses.append(Loss(path, "hosted_tool", "dropped", "no one can approve its calls here"))
+        losses.append(NO_APPROVAL.at(path))
         return None
     server = server_of(tool, path, "as an mcp_server", losses)
     if server is None:
         return None
     if server.deferred:
-        losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "every tool is loaded"))
+        losses.append(ALL_LOADED.at(f"{path}.deferred"))
     value: dict[str, Any] = {"type": "mcp_server", "name": server.name, "url": server.url}
     value |= server_headers(server.token)
     if server.allowed is not None:
@@ -97,7 +98,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[L
             return _allowed("any", choice) if choice.only else "any"
         case "none":
             if choice.only:
-                losses.append(Loss(f"{path}.only", "tool_choice", "dropped", "no tool may be called anyway"))
+                losses.append(NO_CHOICE_ANYWAY.at(f"{path}.only"))
             return "none"
         case "auto":
             if choice.only:

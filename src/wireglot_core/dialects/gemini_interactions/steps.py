@@ -32,6 +32,7 @@ from wireglot_core.dialects.gemini_interactions.names import (
     put_back,
     step_fields,
 )
+from wireglot_core.dialects.google_shared import NO_OPAQUE_STATE
 from wireglot_core.ir.content import (
     Extra,
     Foreign,
@@ -298,7 +299,7 @@ def render_thought(part: Reasoning, path: str, context: Context, losses: list[Lo
     elif part.text:
         step["summary"] = summary_of(part.text)
     if part.redacted and part.signature is None:
-        losses.append(Loss(path, "reasoning.redacted", "dropped", "there is no opaque state to carry"))
+        losses.append(NO_OPAQUE_STATE.at(path))
     if part.signature is not None:
         holder: Holder = "redacted" if part.redacted else "reasoning"
         step["signature"] = signature_for_client(part.signature, holder, context)

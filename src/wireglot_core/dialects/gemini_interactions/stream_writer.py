@@ -17,6 +17,7 @@ from wireglot_core.dialects.answer_writer import AnswerWriter
 from wireglot_core.dialects.argument_stream import ArgumentStream
 from wireglot_core.dialects.arguments import declare_arguments
 from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.common_losses import CUT_CALL, LATE_SIGNATURE
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini_interactions.content import (
     render_annotations,
@@ -43,6 +44,7 @@ from wireglot_core.dialects.gemini_interactions.names import (
 )
 from wireglot_core.dialects.gemini_interactions.response import ending, finished, reported, shell
 from wireglot_core.dialects.gemini_interactions.steps import begin_call, carrier, signature_for_client
+from wireglot_core.dialects.google_shared import NO_OPAQUE_STATE
 from wireglot_core.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.loss import Loss, left_out, losses_of_extra
@@ -310,8 +312,7 @@ class InteractionsWriter(AnswerWriter):
             case Reasoning():
                 self._end_thought(waiting, part, end, out)
             case ToolCall() if end.cut:
-                detail = "the limit was reached inside the call"
-                self.losses.append(Loss(waiting.path, "tool_call.arguments", "dropped", detail))
+                self.losses.append(CUT_CALL.at(waiting.path))
                 self._stop(out)
             case ToolCall():
                 self._end_call(waiting, part, end, out)
@@ -345,14 +346,12 @@ class InteractionsWriter(AnswerWriter):
             )
             self._step_delta({"type": "thought_signature", "signature": signature}, out)
         elif whole.redacted:
-            detail = "there is no opaque state to carry"
-            self.losses.append(Loss(waiting.path, "reasoning.redacted", "dropped", detail))
+            self.losses.append(NO_OPAQUE_STATE.at(waiting.path))
         self._stop(out)
 
     def _end_call(self, waiting: _Waiting, part: ToolCall, end: PartEnd, out: list[bytes]) -> None:
         if end.signature is not None and end.signature != part.signature:
-            detail = "it came after the call it belongs to"
-            self.losses.append(Loss(f"{waiting.path}.signature", "reasoning.signature", "dropped", detail))
+            self.losses.append(LATE_SIGNATURE.at(f"{waiting.path}.signature"))
         if waiting.arguments is not None:
             rest = waiting.arguments.finish()
             declare_arguments(waiting.arguments.form, waiting.path, self.losses)

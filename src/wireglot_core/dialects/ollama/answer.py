@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple, assert_never
 
 from wireglot_core.dialects.base import Body, Context, Rendered, reported_model
 from wireglot_core.dialects.body import stated_model
+from wireglot_core.dialects.common_losses import NO_RESULTS_IN_ANSWERS
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.iso_time import iso_time, unix_seconds
 from wireglot_core.dialects.ollama.calls import parse_call, render_call
@@ -180,7 +181,7 @@ class AnswerParts:
                 self.losses.append(left_out(part, path))
                 return None
             case ToolResult():
-                self.losses.append(Loss(path, "content.position", "dropped", "no results in an answer"))
+                self.losses.append(NO_RESULTS_IN_ANSWERS.at(path))
                 return None
             case _:
                 assert_never(part)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from wireglot_core.dialects.base import Context, Rendered, Route, StreamWriter
-from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE
+from wireglot_core.dialects.common_losses import FILLER, JOINED_TEXTS, NO_MESSAGE
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.ollama.answer import GENERATE, idle_answer, parse_answer, render_answer
 from wireglot_core.dialects.ollama.dialect import DIALECT as OLLAMA
@@ -98,7 +98,7 @@ def _put_prompt(out: dict[str, Any], request: Request, losses: list[Loss]) -> No
             images += written.get("images", ())
     for texts in (system, said):
         if len(texts) > 1:
-            losses.append(Loss("$.messages", "content.position", "approximated", "several texts become one"))
+            losses.append(JOINED_TEXTS.at("$.messages"))
     if system:
         out["system"] = _BETWEEN.join(system)
     if said:

@@ -13,7 +13,7 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from wireglot_core.dialects.base import Context
-from wireglot_core.dialects.common_losses import media_note
+from wireglot_core.dialects.common_losses import OPAQUE_REASONING, media_note
 from wireglot_core.dialects.fields import Fields, own_form, text_in
 from wireglot_core.dialects.ollama.calls import parse_call, render_call
 from wireglot_core.dialects.ollama.extras import NAME, keep, put_back
@@ -245,8 +245,7 @@ class MessageRenderer(TurnWriter):
         if part.redacted or role != "assistant":
             losses_of_extra(part.extra, NAME, path, losses)
             if part.redacted:
-                detail = "opaque reasoning of another provider"
-                losses.append(Loss(path, "reasoning.redacted", "dropped", detail))
+                losses.append(OPAQUE_REASONING.at(path))
             else:
                 losses.append(Loss(path, "reasoning.text", "dropped", f"no reasoning in a {role} message"))
             return

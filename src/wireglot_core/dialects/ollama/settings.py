@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from wireglot_core.dialects.client_tools import declare_native
+from wireglot_core.dialects.common_losses import EFFORT_OFF, LEVEL_ALONE, MODE_AS_OFF, NO_SCHEMA
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.hosted_options import not_run
 from wireglot_core.dialects.ollama.extras import NAME, keep, put_back
@@ -126,9 +127,9 @@ def put_thinking(out: dict[str, Any], thinking: Thinking, reasons: bool, losses:
     elif mode == "off" or effort == "none":
         out["think"] = False
         if effort not in (None, "none"):
-            losses.append(Loss(f"{path}.effort", "thinking.effort", "dropped", "thinking is off"))
+            losses.append(EFFORT_OFF.at(f"{path}.effort"))
         elif mode not in (None, "off"):
-            losses.append(Loss(f"{path}.mode", "thinking.mode", "approximated", "thinking is off"))
+            losses.append(MODE_AS_OFF.at(f"{path}.mode"))
     elif mode == "on" and effort in (None, _USUAL):
         out["think"] = True
         if effort is None and thinking.budget is None:
@@ -139,7 +140,7 @@ def put_thinking(out: dict[str, Any], thinking: Thinking, reasons: bool, losses:
         if level != effort:
             losses.append(Loss(f"{path}.effort", "thinking.effort", "approximated", f"as {level}"))
         if mode is not None:
-            losses.append(Loss(f"{path}.mode", "thinking.mode", "emulated", "expressed by the level alone"))
+            losses.append(LEVEL_ALONE.at(f"{path}.mode"))
     elif mode == "auto":  # a model that can think does so unless the request says not to
         losses.append(Loss(f"{path}.mode", "thinking.mode", "dropped", "the default of every model"))
     LOST.of(thinking, path, losses)
@@ -174,8 +175,7 @@ def put_output(out: dict[str, Any], output: OutputFormat | None, losses: list[Lo
     else:
         out["format"] = "json"
         if output.kind == "schema":
-            detail = "no schema was given, any JSON will do"
-            losses.append(Loss(f"{path}.schema", "output_format.schema", "approximated", detail))
+            losses.append(NO_SCHEMA.at(f"{path}.schema"))
 
 
 # Tools

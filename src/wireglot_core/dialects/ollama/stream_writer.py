@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from wireglot_core.dialects.answer_writer import AnswerWriter
 from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.common_losses import CUT_CALL
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.ollama.answer import (
     BETWEEN_THOUGHTS,
@@ -29,7 +30,6 @@ from wireglot_core.dialects.ollama.lost_fields import LOST
 from wireglot_core.dialects.ollama.outcome import render_logprobs, render_stop, render_usage
 from wireglot_core.ir.content import Part, Reasoning, Text, TokenLogprob
 from wireglot_core.ir.errors import ApiError
-from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.request import Request
 from wireglot_core.ir.stream import Delta, Event, Finish, GrowingText, PartEnd, PartStart, Start, finish_part
 from wireglot_core.ir.verdict import malformed
@@ -165,8 +165,7 @@ class OllamaWriter(AnswerWriter):
 
     def _complete(self, state: _Part, end: PartEnd, path: str, out: list[bytes]) -> None:
         if end.cut:
-            detail = "the limit was reached inside the call"
-            self.losses.append(Loss(path, "tool_call.arguments", "dropped", detail))
+            self.losses.append(CUT_CALL.at(path))
             return
         if not state.is_live:
             text = "".join([delta.text for delta in state.waiting])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wireglot_core.dialects.common_losses import NO_URL
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.openai_chat.extras import NAME, keep, put_back
 from wireglot_core.dialects.openai_shared import cited_span
@@ -60,7 +61,7 @@ def render_citation(
     if raw is not None and not shift and parse_citation(raw) == citation:
         return dict(raw)
     if not citation.url:
-        losses.append(Loss(path, "citations", "dropped", "it names no URL"))
+        losses.append(NO_URL.at(path))
         return None
     losses_of_extra(citation.extra, NAME, path, losses)
     start, end = cited_span(citation, length, raw is not None, path, losses)

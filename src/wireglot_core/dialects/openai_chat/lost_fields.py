@@ -95,3 +95,7 @@ LOST_IN_ANSWERS: Final = LostFields(
         Media: Carries("kind mime data text url file_id name detail signature", cache=NOT_MARKED),
     },
 )
+
+# Where code decides whether it is lost
+
+UNSTATED_FORMAT: Final = Lost("audio", "dropped", "answers do not state the format")

@@ -7,11 +7,12 @@ from typing import Any, assert_never
 from msgspec.structs import replace
 
 from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.common_losses import CUT_CALL, NO_RESULTS_IN_ANSWERS
 from wireglot_core.dialects.envelope import Sealed
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.openai_chat.citations import render_citation
 from wireglot_core.dialects.openai_chat.extras import NAME
-from wireglot_core.dialects.openai_chat.lost_fields import LOST, LOST_IN_ANSWERS
+from wireglot_core.dialects.openai_chat.lost_fields import LOST, LOST_IN_ANSWERS, UNSTATED_FORMAT
 from wireglot_core.dialects.openai_chat.parts import media_part
 from wireglot_core.dialects.openai_chat.reasoning import (
     BETWEEN,
@@ -157,7 +158,7 @@ class PartWriter:
                     )
             case ToolResult():
                 self._sinks[index] = _Sink(part, "whole")
-                self._losses.append(Loss(path, "content.position", "dropped", "no results in an answer"))
+                self._losses.append(NO_RESULTS_IN_ANSWERS.at(path))
             case _:
                 assert_never(part)
 
@@ -232,7 +233,7 @@ class PartWriter:
         losses = self._losses
         if part.kind == "audio" and part.data is not None:
             if part.mime:
-                losses.append(Loss(f"{path}.mime", "audio", "dropped", "answers do not state the format"))
+                losses.append(UNSTATED_FORMAT.at(f"{path}.mime"))
             known = own_form(part.extra, NAME).get("audio", {})
             native = {key: item for key, item in known.items() if key != "transcript"}  # sent as text
             identifier = self._context.new_id("audio", part.data[:64])
@@ -350,8 +351,7 @@ class PartWriter:
         assert isinstance(part, ToolCall)
         self.closed[event.index] = ToolCall(part.id, part.name, "")
         if event.cut:
-            detail = "the limit was reached inside the call"
-            self._losses.append(Loss(f"$.content[{event.index}]", "tool_call.arguments", "dropped", detail))
+            self._losses.append(CUT_CALL.at(f"$.content[{event.index}]"))
         elif not sink.length:  # clients decode the concatenated text: no arguments must still be an object
             out += (sink.before, b'"{}"', sink.after)
         entry: dict[str, Any] = {"index": sink.number}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from wireglot_core.dialects.common_losses import media_note
+from wireglot_core.dialects.common_losses import HIGH_DETAIL, media_note
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.openai_chat.extras import (
     NAME,
@@ -274,7 +274,7 @@ def _linked(part: Media, path: str, losses: list[Loss]) -> dict[str, Any]:
         link["detail"] = part.detail
         if part.detail not in _DETAILS and not (part.extra and part.extra.dialect == NAME):
             link["detail"] = "high"
-            losses.append(Loss(f"{path}.detail", "image.detail", "approximated", "sent as high"))
+            losses.append(HIGH_DETAIL.at(f"{path}.detail"))
     return {"type": key, key: link}
 
 

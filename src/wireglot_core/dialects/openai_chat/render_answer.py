@@ -9,11 +9,12 @@ from typing import Any, assert_never
 from msgspec.structs import replace
 
 from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.common_losses import NO_RESULTS_IN_ANSWERS
 from wireglot_core.dialects.envelope import Sealed
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.openai_chat.citations import render_citation
 from wireglot_core.dialects.openai_chat.extras import NAME
-from wireglot_core.dialects.openai_chat.lost_fields import LOST, LOST_IN_ANSWERS
+from wireglot_core.dialects.openai_chat.lost_fields import LOST, LOST_IN_ANSWERS, UNSTATED_FORMAT
 from wireglot_core.dialects.openai_chat.parts import foreign_part, media_part, text_part, thinking_part
 from wireglot_core.dialects.openai_chat.reasoning import (
     BETWEEN,
@@ -205,7 +206,7 @@ class Answer:
                 if own is not None:
                     (self._listed if listed else self._images).append(own)
             case ToolResult():
-                self._losses.append(Loss(path, "content.position", "dropped", "no results in an answer"))
+                self._losses.append(NO_RESULTS_IN_ANSWERS.at(path))
             case _:
                 assert_never(part)
 
@@ -296,9 +297,7 @@ class Answer:
             self._order.audio(path)
             losses_of_extra(part.extra, NAME, path, self._losses)
             if part.mime:
-                self._losses.append(
-                    Loss(f"{path}.mime", "audio", "dropped", "answers do not state the format")
-                )
+                self._losses.append(UNSTATED_FORMAT.at(f"{path}.mime"))
             native = own_form(part.extra, NAME).get("audio")
             rest = native if native is not None else self._new_audio(part)
             self._audio = {**rest, "data": part.data}

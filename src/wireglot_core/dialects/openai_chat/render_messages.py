@@ -8,6 +8,7 @@ from typing import Any, assert_never
 from msgspec.structs import replace
 
 from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.common_losses import RESULTS_FIRST
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.openai_chat.extras import (
     NAME,
@@ -372,7 +373,7 @@ class _Messages(TurnWriter):
                     spoken = spoken or not _is_empty(part)
                     continue
                 if spoken:
-                    self.losses.append(Loss(place, "content.position", "approximated", "results come first"))
+                    self.losses.append(RESULTS_FIRST.at(place))
                 answer, shown = render_result(
                     part, place, self.calls, self._native, self.losses, joined="tool" in self._joined
                 )

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, assert_never
 
 from msgspec.structs import replace
 
+from wireglot_core.dialects.common_losses import EFFORT_OFF
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.openai_chat.extras import NAME, keep, put_back
 from wireglot_core.dialects.openai_chat.lost_fields import LOST
@@ -170,7 +171,7 @@ def _put_effort(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> 
     if thinking.mode == "off":
         out["reasoning_effort"] = "none"
         if thinking.effort not in (None, "none"):
-            losses.append(Loss("$.thinking.effort", "thinking.effort", "dropped", "thinking is off"))
+            losses.append(EFFORT_OFF.at("$.thinking.effort"))
     else:
         if thinking.effort is not None:
             out["reasoning_effort"] = thinking.effort

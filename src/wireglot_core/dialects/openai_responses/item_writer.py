@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.common_losses import CUT_CALL
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.openai_responses.client_calls import (
     begun,
@@ -19,7 +20,7 @@ from wireglot_core.dialects.openai_responses.client_calls import (
     item_of_client_tool,
     reported,
 )
-from wireglot_core.dialects.openai_responses.lost_fields import LOST, LOST_IN_ANSWERS
+from wireglot_core.dialects.openai_responses.lost_fields import LOST, LOST_IN_ANSWERS, NO_RESULTS_IN_ANSWERS
 from wireglot_core.dialects.openai_responses.output import (
     SEAM,
     ItemIds,
@@ -176,7 +177,7 @@ class ItemWriter:
             case Media() | Foreign():
                 self.release()
             case ToolResult():
-                self.losses.append(Loss(path, "content.position", "dropped", "a tool result in an answer"))
+                self.losses.append(NO_RESULTS_IN_ANSWERS.at(path))
 
     def first_delta(self, part: OpenPart, event: Delta) -> None:
         """Writes a delta that opens its part, or that has log probabilities."""
@@ -304,8 +305,7 @@ class ItemWriter:
     def _leave_out(self, part: OpenPart) -> None:
         """Ends an incomplete call like the vendor: the item is done and incomplete, with the partial
         arguments."""
-        detail = "the limit was reached inside the call"
-        self.losses.append(Loss(part.path, "tool_call.arguments", "dropped", detail))
+        self.losses.append(CUT_CALL.at(part.path))
         item = part.item
         if item is not None:
             self.release()

@@ -114,3 +114,7 @@ LOST_OF_REFUSALS: Final = LostFields(
         ),
     },
 )
+
+# Where code decides whether it is lost
+
+NO_RESULTS_IN_ANSWERS: Final = Lost("content.position", "dropped", "a tool result in an answer")

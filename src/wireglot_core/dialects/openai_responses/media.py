@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from wireglot_core.dialects.common_losses import HIGH_DETAIL
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.openai_responses.lost_fields import LOST
 from wireglot_core.dialects.openai_responses.spelling import NAME, parse_cache, put_back, render_cache
@@ -175,7 +176,7 @@ def _render_image(media: Media, form: dict[str, Any], path: str, losses: list[Lo
         value["detail"] = media.detail
         if media.detail not in _DETAILS and not form:
             value["detail"] = "high"
-            losses.append(Loss(f"{path}.detail", "image.detail", "approximated", "sent as high"))
+            losses.append(HIGH_DETAIL.at(f"{path}.detail"))
     return value
 
 

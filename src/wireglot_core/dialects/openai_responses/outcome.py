@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from wireglot_core.dialects.common_losses import COUNTED_AS_INPUT
 from wireglot_core.dialects.fields import object_in
 from wireglot_core.dialects.openai_responses.lost_fields import LOST
 from wireglot_core.dialects.openai_responses.spelling import NAME
@@ -140,7 +141,7 @@ def render_usage(usage: Usage | None, losses: list[Loss]) -> dict[str, Any]:
         return raw.form
     losses_of_usage(raw, NAME, "$.usage", losses)
     if usage.tool_prompt:
-        losses.append(Loss("$.usage.tool_prompt", "usage.detail", "approximated", "counted as input"))
+        losses.append(COUNTED_AS_INPUT.at("$.usage.tool_prompt"))
     written = usage.cache_write + usage.cache_write_long
     inside: dict[str, Any] = {"cached_tokens": usage.cache_read, "cache_write_tokens": written}
     if usage.cache_write_long:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wireglot_core.dialects.common_losses import NO_URL
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.openai_responses.lost_fields import LOST, LOST_IN_ANSWERS, LOST_OF_REFUSALS
 from wireglot_core.dialects.openai_responses.media import parse_media
@@ -123,7 +124,7 @@ def _render_citation(citation: Citation, length: int, path: str, losses: list[Lo
         losses.append(Loss(path, "citations", "dropped", f"a {native.type} of {native.dialect}"))
         return None
     if not citation.url:
-        losses.append(Loss(path, "citations", "dropped", "it names no URL"))
+        losses.append(NO_URL.at(path))
         return None
     if native is not None:
         losses.append(Loss(path, "citations", "approximated", f"a {native.type} of {native.dialect}"))

@@ -26,7 +26,7 @@ from wireglot_core.dialects.openai_responses.items import (
     parse_message,
     parse_reasoning,
 )
-from wireglot_core.dialects.openai_responses.lost_fields import LOST, LOST_IN_ANSWERS
+from wireglot_core.dialects.openai_responses.lost_fields import LOST, LOST_IN_ANSWERS, NO_RESULTS_IN_ANSWERS
 from wireglot_core.dialects.openai_responses.outcome import (
     MALFORMED,
     USAGE,
@@ -316,7 +316,7 @@ def render_output_items(
                 if value is not None:
                     items.append(value)
             case ToolResult():
-                losses.append(Loss(path, "content.position", "dropped", "a tool result in an answer"))
+                losses.append(NO_RESULTS_IN_ANSWERS.at(path))
         if isinstance(part, Text | Media) and part.signature is not None and phase_said(part) is None:
             items.append(carrier(part, part.signature, ids.take("reasoning", len(items)), context))
             before = None

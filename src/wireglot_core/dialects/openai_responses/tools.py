@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from wireglot_core.dialects import client_tools
+from wireglot_core.dialects.common_losses import NO_TOOL_SEARCH
 from wireglot_core.dialects.fields import Fields, own_fields, own_form, text_in
 from wireglot_core.dialects.hosted_options import hosted_tool, lose_options, place_of
 from wireglot_core.dialects.openai_responses.client_tools import client_run, parse_client_tool, with_own_names
@@ -251,7 +252,7 @@ def _render_tool(tool: Tool, path: str, losses: list[Loss], searches: bool) -> d
     if tool.deferred and searches:
         value["defer_loading"] = True
     elif tool.deferred:
-        losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "no tool search is available"))
+        losses.append(NO_TOOL_SEARCH.at(f"{path}.deferred"))
     elif "defer_loading" in form:
         value["defer_loading"] = form["defer_loading"]
     if "outer" in form:
