@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from wireglot_core.dialects.lost_fields import Lost
 from wireglot_core.dialects.surface import Surface
+from wireglot_core.ir.content import Foreign
 from wireglot_core.ir.errors import ApiError
-from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.loss import Action, Loss
 from wireglot_core.ir.request import Request
+
+MediaKind = Literal["image", "document", "audio", "video"]
 
 FILLER: Final = "Continue."
 """The user's text if the dialect requires a turn of the user and there is none."""
@@ -62,6 +65,16 @@ def lost_details(error: ApiError, names: Sequence[str]) -> list[Loss]:
         for name in names
         if getattr(error, name)
     ]
+
+
+def guessed_type(kind: MediaKind, guess: str, path: str) -> Loss:
+    """The loss for the type of a medium that came without one, where one is required."""
+    return Loss(f"{path}.mime", kind, "invented", f"no type was stated, {guess} is a guess")
+
+
+def foreign_citation(native: Foreign, path: str, action: Action = "dropped") -> Loss:
+    """The loss for a citation of a kind that only another dialect has."""
+    return Loss(path, "citations", action, f"a {native.type} of {native.dialect}")
 
 
 def unreported_sequence(request: Request, client: Surface | None, server: Surface) -> Iterator[Loss]:

@@ -15,6 +15,7 @@ import msgspec
 from wireglot_core.dialects.capabilities import EmbeddingForm, EmbedOperation
 from wireglot_core.dialects.common_losses import JOINED_TEXTS
 from wireglot_core.dialects.fields import describe
+from wireglot_core.dialects.lost_fields import Lost
 from wireglot_core.ir.content import Text
 from wireglot_core.ir.embedding import (
     Embedding,
@@ -128,14 +129,15 @@ def same_dimensions(request: EmbeddingRequest) -> int | None:
     return first
 
 
-def lose_purpose(given: EmbeddingInput, path: str, losses: list[Loss]) -> None:
-    """Reports parameters that only some dialects accept in addition to a text."""
+NO_TITLE: Final = Lost("embedding.title", "dropped", "titles cannot be sent")
+
+
+def lose_task(given: EmbeddingInput, path: str, losses: list[Loss]) -> None:
+    """Reports the purpose, which only Google's dialects accept in addition to a text."""
     if given.task:
         losses.append(
             Loss(f"{path}.task", "embedding.task", "dropped", f"{given.task}: no task can be named")
         )
-    if given.title:
-        losses.append(Loss(f"{path}.title", "embedding.title", "dropped", "titles cannot be sent"))
 
 
 def by_name(names: Mapping[str, str], items: str = "") -> Callable[[str, EmbeddingRequest], str]:

@@ -11,6 +11,9 @@ from wireglot_core.dialects.listed_model import ListedModel, Query, page_size, p
 from wireglot_core.dialects.lost_fields import Lost
 from wireglot_core.dialects.surface import ModelLists
 from wireglot_core.dialects.usage_checks import CACHED, TOTAL, Numbers
+from wireglot_core.ir.content import Media
+from wireglot_core.ir.loss import Loss
+from wireglot_core.ir.request import ToolChoice
 
 VENDOR: Final = "gemini"
 """The issuer of file addresses in requests of each of these dialects."""
@@ -141,3 +144,22 @@ ALL_LOADED: Final = Lost("tool.deferred", "dropped", "every tool is loaded")
 WEB_SOURCES_ONLY: Final = Lost("citations", "dropped", "only web sources are supported")
 NO_OPAQUE_STATE: Final = Lost("reasoning.redacted", "dropped", "there is no opaque state to carry")
 ON_BY_DEFAULT: Final = Lost("thinking.mode", "dropped", "thinking is on by default")
+
+
+def lose_name(media: Media, path: str, losses: list[Loss]) -> None:
+    if media.name:
+        losses.append(Loss(f"{path}.name", media.kind, "dropped", "there is no field for a file name"))
+
+
+def unknown_resolution(media: Media, path: str) -> Loss:
+    return Loss(f"{path}.detail", "image.detail", "dropped", f"no resolution is called {media.detail}")
+
+
+def highest_level(level: str, path: str) -> Loss:
+    return Loss(f"{path}.effort", "thinking.effort", "approximated", f"{level} is the highest level")
+
+
+def unchosen(choice: ToolChoice, path: str) -> Loss:
+    """The loss for a choice of tools that Google runs."""
+    detail = f"{choice.mode}: tools that Google runs cannot be chosen here"
+    return Loss(path, "tool_choice", "approximated", detail)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
+from wireglot_core.dialects.common_losses import guessed_type
 from wireglot_core.dialects.faults import kind_of_message, kind_of_name, wait_in_message
 from wireglot_core.dialects.fields import text_in
 from wireglot_core.dialects.listed_model import ListedModel, Query
@@ -314,5 +315,5 @@ def check_numbers(reported: Numbers) -> list[str]:
 def guessed_mime(kind: Literal["image", "video"], path: str, losses: list[Loss]) -> str:
     """A type for data that came without one: a data URL without a type is refused."""
     guess = "image/jpeg" if kind == "image" else "video/mp4"
-    losses.append(Loss(f"{path}.mime", kind, "invented", f"no type was stated, {guess} is a guess"))
+    losses.append(guessed_type(kind, guess, path))
     return guess

@@ -220,14 +220,13 @@ def test_the_text_of_an_input_and_what_is_lost_of_it() -> None:
     losses: list[Loss] = []
     assert embeddings.text_of(EmbeddingInput("a"), "$.i", losses) == "a"
     assert embeddings.text_of(EmbeddingInput((Text("a"),)), "$.i", losses) == "a"
-    embeddings.lose_purpose(EmbeddingInput("a"), "$.i", losses)
+    embeddings.lose_task(EmbeddingInput("a"), "$.i", losses)
     assert losses == []
     assert embeddings.text_of(EmbeddingInput((Text("a"), Text("b"))), "$.i", losses) == "a\nb"
-    embeddings.lose_purpose(EmbeddingInput("a", task="T", title="t"), "$.i", losses)
+    embeddings.lose_task(EmbeddingInput("a", task="T"), "$.i", losses)
     assert brief(losses) == [
         ("$.i.content", "content.position", "approximated"),
         ("$.i.task", "embedding.task", "dropped"),
-        ("$.i.title", "embedding.title", "dropped"),
     ]
     for content, path in ((TokenIds((1,)), "$.i"), ((Text("a"), Media("image")), "$.i.content[1]")):
         with pytest.raises(Unsupported) as refused:

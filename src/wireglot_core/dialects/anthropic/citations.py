@@ -8,6 +8,7 @@ from typing import Any
 
 from wireglot_core.dialects.anthropic.lost_fields import LOST
 from wireglot_core.dialects.anthropic.names import NAME, put_back
+from wireglot_core.dialects.common_losses import foreign_citation
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.ir.content import Citation, Foreign, Text
 from wireglot_core.ir.loss import Loss
@@ -102,7 +103,7 @@ def _render(citation: Citation, path: str, losses: list[Loss], echoable: bool) -
     if native is not None:
         if native.dialect == NAME:
             return native.value
-        losses.append(Loss(path, "citations", "dropped", f"a {native.type} of {native.dialect}"))
+        losses.append(foreign_citation(native, path))
         return None
     own = own_fields(citation.extra, NAME)
     if not citation.url:

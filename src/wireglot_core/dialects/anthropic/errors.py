@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 
 from wireglot_core.dialects.anthropic.names import NAME
 from wireglot_core.dialects.base import Context, Rendered
@@ -68,6 +68,9 @@ _WHOLE_INPUT = re.compile(
 )
 """The messages of Bedrock and Vertex: Claude Code drops old images and compacts if this sentence is the whole
 message (contract of `claude gateway` 2.1.326)."""
+_REWORDED: Final = Loss(
+    "$.message", "error.detail", "approximated", "in the wording that this dialect's clients expect"
+)
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
@@ -139,24 +142,10 @@ def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
     ):
         message = _INPUT_TOO_LONG
         if found[0] != error.message:
-            losses.append(
-                Loss(
-                    "$.message",
-                    "error.detail",
-                    "approximated",
-                    "in the wording that this dialect's clients expect",
-                )
-            )
+            losses.append(_REWORDED)
     elif error.kind == "context_overflow" and not _KNOWN_OVERFLOW.search(message):
         message = _too_long(message)
-        losses.append(
-            Loss(
-                "$.message",
-                "error.detail",
-                "approximated",
-                "in the wording that this dialect's clients expect",
-            )
-        )
+        losses.append(_REWORDED)
     losses += lost_details(error, ("code", "param"))
     written = _WRITTEN[error.kind]
     if error.kind == "server" and error.status == 501:

@@ -9,7 +9,7 @@ from wireglot_core.dialects.anthropic.names import NAME
 from wireglot_core.dialects.common_losses import OTHER_ANSWERS
 from wireglot_core.dialects.lost_fields import Carries, Lost, LostFields
 from wireglot_core.ir.content import Citation, Media, Message, Reasoning, Text, ToolCall, ToolResult
-from wireglot_core.ir.loss import feature_of
+from wireglot_core.ir.loss import Loss, feature_of
 from wireglot_core.ir.outcome import Response, Stop
 from wireglot_core.ir.request import (
     UNNAMED_FORMAT,
@@ -109,3 +109,7 @@ NOTHING_CITED: Final = Lost("citations", "dropped", "there is no text they suppo
 NO_CONTENT: Final = Lost("reasoning.redacted", "dropped", "no content remains")
 UNSIGNED_THINKING: Final = Lost("reasoning.text", "dropped", "thinking is only accepted with its signature")
 WRAPPED_INPUT: Final = Lost("tool.custom", "emulated", 'the text is in {"input": ...}')
+
+
+def no_tier(tier: str) -> Loss:
+    return Loss("$.service_tier", "service_tier", "dropped", f"no tier {tier}")

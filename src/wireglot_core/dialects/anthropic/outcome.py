@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot_core.dialects.anthropic.lost_fields import LOST
+from wireglot_core.dialects.anthropic.lost_fields import LOST, no_tier
 from wireglot_core.dialects.anthropic.names import NAME
 from wireglot_core.dialects.common_losses import COUNTED_AS_INPUT
 from wireglot_core.dialects.fields import own_fields
@@ -217,7 +217,7 @@ def render_final_usage(usage: Usage | None, tier: str, losses: list[Loss]) -> di
         if tier in _TIERS_RESPONSE or stated is not None:
             rendered["service_tier"] = tier
         else:
-            losses.append(Loss("$.service_tier", "service_tier", "dropped", f"no tier {tier}"))
+            losses.append(no_tier(tier))
     return rendered
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot_core.dialects.anthropic.lost_fields import LOST
+from wireglot_core.dialects.anthropic.lost_fields import LOST, no_tier
 from wireglot_core.dialects.anthropic.names import NAME, is_own, keep, put_back
 from wireglot_core.dialects.anthropic.outcome import parse_tier, render_tier
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
@@ -244,4 +244,4 @@ def render_tiers(request: Request, body: dict[str, Any], losses: list[Loss]) -> 
     elif (written := render_tier(tier)) is not None:
         body["service_tier"] = written
     else:
-        losses.append(Loss("$.service_tier", "service_tier", "dropped", f"no tier {tier}"))
+        losses.append(no_tier(tier))

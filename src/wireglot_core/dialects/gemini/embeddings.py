@@ -16,6 +16,7 @@ from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.embeddings import by_name, no_inputs, read_dimensions, read_vector
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.gemini import names
+from wireglot_core.dialects.gemini.lost_fields import LOST
 from wireglot_core.dialects.gemini.names import OWN, Names
 from wireglot_core.dialects.gemini.outcome import read_usage
 from wireglot_core.dialects.gemini.parts import PartParser
@@ -31,7 +32,7 @@ from wireglot_core.ir.embedding import (
     TokenIds,
 )
 from wireglot_core.ir.errors import ClientFault, Unsupported, UpstreamFault
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Usage
 from wireglot_core.ir.usage import counts_of
 from wireglot_core.wire.json import encode, repair_escapes
@@ -176,7 +177,7 @@ def _plain_settings(given: EmbeddingInput) -> dict[str, Any]:
 
 def render_one(request: EmbeddingRequest, context: Context) -> Rendered[dict[str, Any]]:
     losses: list[Loss] = []
-    _request_losses(request, losses)
+    LOST.of(request, "$", losses)
     body = _rendered(request.inputs[0], "$.inputs[0]", context, losses)
     form = own_form(request.inputs[0].extra, OWN)
     if "model" in form:
@@ -186,7 +187,7 @@ def render_one(request: EmbeddingRequest, context: Context) -> Rendered[dict[str
 
 def render_batch(request: EmbeddingRequest, context: Context) -> Rendered[dict[str, Any]]:
     losses: list[Loss] = []
-    _request_losses(request, losses)
+    LOST.of(request, "$", losses)
     model = request.model or context.model
     requests = []
     for index, given in enumerate(request.inputs):
@@ -208,12 +209,6 @@ def _resource(model: str) -> str:
     return model if model.startswith(_PREFIX) else f"{_PREFIX}{model}"
 
 
-def _request_losses(request: EmbeddingRequest, losses: list[Loss]) -> None:
-    if request.user:
-        losses.append(Loss("$.user", "user", "dropped", "Gemini has no field for it"))
-    losses_of_extra(request.extra, OWN, "$", losses)
-
-
 def _rendered(given: EmbeddingInput, path: str, context: Context, losses: list[Loss]) -> dict[str, Any]:
     form = own_form(given.extra, OWN)
     body: dict[str, Any] = {
@@ -222,7 +217,7 @@ def _rendered(given: EmbeddingInput, path: str, context: Context, losses: list[L
     }
     if given.truncates is not None and "settings" not in form:
         losses.append(Loss(f"{path}.truncates", "embedding.truncation", "dropped", "Gemini uses its default"))
-    losses_of_extra(given.extra, OWN, path, losses)
+    LOST.of(given, path, losses)
     rest = own_fields(given.extra, OWN)
     return {**body, **{key: value for key, value in rest.items() if "." not in key}}
 
@@ -310,7 +305,7 @@ def render_response_batch(
 
 
 def _render_vector(embedding: Embedding, path: str, losses: list[Loss]) -> dict[str, Any]:
-    losses_of_extra(embedding.extra, OWN, path, losses, "response.extra")
+    LOST.of(embedding, path, losses)
     return {
         "values": list(embedding.values),
         **own_form(embedding.extra, OWN),
@@ -329,7 +324,7 @@ def _answer(
         else:
             losses_of_usage(usage.raw, OWN, "$.usageMetadata", losses)
             body["usageMetadata"] = {"promptTokenCount": usage.total}
-    losses_of_extra(response.extra, OWN, "$", losses, "response.extra")
+    LOST.of(response, "$", losses)
     return Rendered({**body, **own_fields(response.extra, OWN)}, tuple(losses))
 
 

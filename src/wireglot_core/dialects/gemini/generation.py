@@ -10,7 +10,7 @@ from wireglot_core.dialects.gemini import names
 from wireglot_core.dialects.gemini.lost_fields import LOST
 from wireglot_core.dialects.gemini.names import OWN, integer, put_back
 from wireglot_core.dialects.gemini.schema import is_openapi, json_schema
-from wireglot_core.dialects.google_shared import ON_BY_DEFAULT
+from wireglot_core.dialects.google_shared import ON_BY_DEFAULT, highest_level
 from wireglot_core.dialects.request_fields import BOOLEAN, NUMBER, TEXTS, F, FieldKind, RequestFields
 from wireglot_core.ir.content import Extra
 from wireglot_core.ir.loss import Loss
@@ -232,9 +232,7 @@ def _render_thinking(thinking: Thinking, out: list[Loss]) -> dict[str, Any] | No
     elif level is not None:
         config["thinkingLevel"] = level
         if _EFFORTS[level] != effort:
-            out.append(
-                Loss(f"{path}.effort", "thinking.effort", "approximated", f"{level} is the highest level")
-            )
+            out.append(highest_level(level, path))
         if mode is not None:
             out.append(LEVEL_ALONE.at(f"{path}.mode"))
         if budget is not None:

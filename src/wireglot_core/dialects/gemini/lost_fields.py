@@ -8,6 +8,7 @@ from wireglot_core.dialects.common_losses import NO_RESULTS, NO_SAFEGUARDS
 from wireglot_core.dialects.gemini.names import OWN
 from wireglot_core.dialects.lost_fields import Carries, Lost, LostFields
 from wireglot_core.ir.content import Media, Message, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.embedding import Embedding, EmbeddingInput, EmbeddingRequest, EmbeddingResponse
 from wireglot_core.ir.outcome import Response, Stop
 from wireglot_core.ir.request import (
     UNNAMED_FORMAT,
@@ -96,6 +97,12 @@ LOST: Final = LostFields(
             extra="response.extra",
         ),
         Finish: Carries("stop usage service_tier", safeguard_results=NO_RESULTS, extra="response.extra"),
+        EmbeddingRequest: Carries(
+            "model inputs encoding", user=Lost("user", "dropped", "Gemini has no field for it")
+        ),
+        EmbeddingInput: Carries("content dimensions task title truncates"),
+        Embedding: Carries("values", extra="response.extra"),
+        EmbeddingResponse: Carries("model embeddings usage", extra="response.extra"),
     },
 )
 """Of requests and, where they do not differ, of answers."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from wireglot_core.dialects.common_losses import guessed_type
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.gemini import names
 from wireglot_core.dialects.gemini.lost_fields import LOST
 from wireglot_core.dialects.gemini.names import OWN, put_back
-from wireglot_core.dialects.google_shared import FOREIGN_FILE
+from wireglot_core.dialects.google_shared import FOREIGN_FILE, lose_name, unknown_resolution
 from wireglot_core.ir.content import Extra, Media, Signature
 from wireglot_core.ir.loss import Loss
 
@@ -149,9 +150,7 @@ def render_media(media: Media, path: str, out: list[Loss]) -> dict[str, Any] | N
         if level is not None:
             part["mediaResolution"] = {"level": level}
         else:
-            out.append(
-                Loss(f"{path}.detail", "image.detail", "dropped", f"no resolution is called {media.detail}")
-            )
+            out.append(unknown_resolution(media, path))
     return put_back(part, media.extra)
 
 
@@ -168,7 +167,7 @@ def _mime(media: Media, path: str, out: list[Loss]) -> dict[str, str]:
     guess = _BY_SUFFIX.get(suffix, "")
     if media_kind(guess) != media.kind or not guess:
         guess = _BY_KIND[media.kind]
-    out.append(Loss(f"{path}.mime", media.kind, "invented", f"no type was stated, {guess} is a guess"))
+    out.append(guessed_type(media.kind, guess, path))
     return {"mimeType": guess}
 
 
@@ -176,6 +175,5 @@ def _name(media: Media, path: str, form: dict[str, Any], out: list[Loss]) -> dic
     """Only Vertex accepts display names, so only one that the client stated is sent."""
     if form.get("displayName") == "stated":
         return {"displayName": media.name}
-    if media.name:
-        out.append(Loss(f"{path}.name", media.kind, "dropped", "there is no field for a file name"))
+    lose_name(media, path, out)
     return {}

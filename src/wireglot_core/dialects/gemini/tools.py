@@ -16,6 +16,7 @@ from wireglot_core.dialects.google_shared import (
     NO_FREEFORM,
     server_headers,
     server_token,
+    unchosen,
 )
 from wireglot_core.dialects.hosted_options import hosted_tool, lose_options, not_run, server_of
 from wireglot_core.ir.content import Extra, Foreign
@@ -291,8 +292,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], out: list[Loss
     if "mode" in form and _READINGS.get(names.enum_name(form["mode"], _MODES)) == choice.mode:
         return {**({} if form["mode"] is None else {"mode": form["mode"]}), **only}
     if choice.hosted and choice.mode != "none":
-        detail = f"{choice.mode}: tools that Google runs cannot be chosen here"
-        out.append(Loss(path, "tool_choice", "approximated", detail))
+        out.append(unchosen(choice, path))
         if only:
             return {"mode": "VALIDATED", **only}
         # Refers to functions only: tools that Google runs are not affected.

@@ -7,7 +7,13 @@ from typing import Any, Final, Literal, cast
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
 from wireglot_core.dialects.gemini_interactions.names import CONTENT, OWN, UNKNOWN, part_extra, put_back
-from wireglot_core.dialects.google_shared import FOREIGN_FILE, WEB_SOURCES_ONLY, ByteOffsets
+from wireglot_core.dialects.google_shared import (
+    FOREIGN_FILE,
+    WEB_SOURCES_ONLY,
+    ByteOffsets,
+    lose_name,
+    unknown_resolution,
+)
 from wireglot_core.ir.content import Citation, Foreign, Media, Part, Text
 from wireglot_core.ir.loss import Loss, left_out
 
@@ -189,13 +195,11 @@ def _render_media(media: Media, path: str, losses: list[Loss]) -> dict[str, Any]
         return None
     if media.mime:
         content["mime_type"] = media.mime
-    if media.name:
-        losses.append(Loss(f"{path}.name", media.kind, "dropped", "there is no field for a file name"))
+    lose_name(media, path, losses)
     if media.detail and media.detail != "auto":  # OpenAI's value for the default
         resolution = _RESOLUTIONS.get(media.detail)
         if resolution is not None:
             content["resolution"] = resolution
         else:
-            detail = f"no resolution is called {media.detail}"
-            losses.append(Loss(f"{path}.detail", "image.detail", "dropped", detail))
+            losses.append(unknown_resolution(media, path))
     return put_back(content, part_extra(media.extra))

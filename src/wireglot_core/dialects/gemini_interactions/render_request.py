@@ -43,7 +43,7 @@ from wireglot_core.dialects.gemini_interactions.settings import (
     JSON_TYPE,
     PLAIN_TYPE,
 )
-from wireglot_core.dialects.google_shared import LABELS_ONLY, MARKED_TEXT, ON_BY_DEFAULT
+from wireglot_core.dialects.google_shared import LABELS_ONLY, MARKED_TEXT, ON_BY_DEFAULT, highest_level
 from wireglot_core.dialects.turns import TurnWriter, write_turns
 from wireglot_core.dialects.unknown_fields import WITHOUT, merge
 from wireglot_core.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
@@ -140,8 +140,7 @@ def _render_thinking(thinking: Thinking, losses: list[Loss]) -> dict[str, Any]:
     elif effort is not None:
         level = config["thinking_level"] = LEVELS[effort]
         if EFFORTS[level] != effort:
-            detail = f"{level} is the highest level"
-            losses.append(Loss(f"{path}.effort", "thinking.effort", "approximated", detail))
+            losses.append(highest_level(level, path))
         if mode is not None:
             losses.append(LEVEL_ALONE.at(f"{path}.mode"))
     elif mode is not None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from wireglot_core.dialects.base import Context, is_minted
-from wireglot_core.dialects.common_losses import OPAQUE_REASONING
+from wireglot_core.dialects.common_losses import OPAQUE_REASONING, guessed_type
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini_interactions.content import render_content
 from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
@@ -77,8 +77,7 @@ def content_of(part: Text | Media | Foreign, path: str, losses: list[Loss]) -> d
     """One entry of a step's content. Google requires the type of a medium."""
     if type(part) is Media and not part.mime and _wants_mime(part):
         guess = _guessed_mime(part)
-        detail = f"no type was stated, {guess} is a guess"
-        losses.append(Loss(f"{path}.mime", part.kind, "invented", detail))
+        losses.append(guessed_type(part.kind, guess, path))
         part = replace(part, mime=guess)
     return render_content(part, path, losses)
 

@@ -10,7 +10,13 @@ from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
 from wireglot_core.dialects.gemini_interactions.names import OWN, put_back
 from wireglot_core.dialects.gemini_interactions.tools import MODES, VALIDATED
-from wireglot_core.dialects.google_shared import ALL_LOADED, NO_CHOICE_ANYWAY, NO_FREEFORM, server_headers
+from wireglot_core.dialects.google_shared import (
+    ALL_LOADED,
+    NO_CHOICE_ANYWAY,
+    NO_FREEFORM,
+    server_headers,
+    unchosen,
+)
 from wireglot_core.dialects.hosted_options import lose_options, not_run, server_of
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.request import AnyTool, HostedTool, Tool, ToolChoice
@@ -87,8 +93,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[L
         stated = {"mode": form["mode"]} if form["mode"] else {}
         return {"allowed_tools": {**stated, **({"tools": list(choice.only)} if choice.only else {})}}
     if choice.hosted and choice.mode != "none":
-        detail = f"{choice.mode}: tools that Google runs cannot be chosen here"
-        losses.append(Loss(path, "tool_choice", "approximated", detail))
+        losses.append(unchosen(choice, path))
         if choice.only:
             return _allowed(VALIDATED, choice)
         # Refers to functions only: tools that Google runs are not affected.

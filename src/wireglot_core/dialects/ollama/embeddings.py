@@ -15,7 +15,7 @@ from wireglot_core.dialects.capabilities import EmbeddingForm, Embeddings, Embed
 from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.embeddings import (
     by_name,
-    lose_purpose,
+    lose_task,
     no_inputs,
     plain_vectors,
     read_dimensions,
@@ -26,12 +26,13 @@ from wireglot_core.dialects.embeddings import (
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.ollama.answer import is_blank
 from wireglot_core.dialects.ollama.extras import NAME
+from wireglot_core.dialects.ollama.lost_fields import LOST
 from wireglot_core.dialects.passthrough import shaped
 from wireglot_core.dialects.usage_checks import losses_of_usage
 from wireglot_core.ir.content import Extra
 from wireglot_core.ir.embedding import Embedding, EmbeddingInput, EmbeddingRequest, EmbeddingResponse
 from wireglot_core.ir.errors import Unsupported, UpstreamFault
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Usage
 from wireglot_core.wire.json import encode
 from wireglot_core.wire.splice import splice
@@ -122,11 +123,9 @@ def _texts(request: EmbeddingRequest, losses: list[Loss]) -> list[str]:
     for index, given in enumerate(request.inputs):
         path = f"$.inputs[{index}]"
         texts.append(text_of(given, path, losses))
-        lose_purpose(given, path, losses)
-        losses_of_extra(given.extra, NAME, path, losses)
-    if request.user:
-        losses.append(Loss("$.user", "user", "dropped", "Ollama has no field for it"))
-    losses_of_extra(request.extra, NAME, "$", losses)
+        lose_task(given, path, losses)
+        LOST.of(given, path, losses)
+    LOST.of(request, "$", losses)
     return texts
 
 
@@ -179,10 +178,10 @@ def render_legacy_response(
 def _answer_losses(response: EmbeddingResponse) -> list[Loss]:
     losses: list[Loss] = []
     for index, embedding in enumerate(response.embeddings):
-        losses_of_extra(embedding.extra, NAME, f"$.embeddings[{index}]", losses, "response.extra")
+        LOST.of(embedding, f"$.embeddings[{index}]", losses)
     if response.usage is not None:
         losses_of_usage(response.usage.raw, NAME, f"$.{_COUNT}", losses)
-    losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
+    LOST.of(response, "$", losses)
     return losses
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from wireglot_core.dialects.common_losses import NO_RESULTS, OTHER_ANSWERS, STATED_ERROR
+from wireglot_core.dialects.embeddings import NO_TITLE
 from wireglot_core.dialects.lost_fields import Carries, Lost, LostFields
 from wireglot_core.dialects.ollama.extras import NAME
 from wireglot_core.ir.content import Media, Message, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.embedding import Embedding, EmbeddingInput, EmbeddingRequest, EmbeddingResponse
 from wireglot_core.ir.loss import feature_of
 from wireglot_core.ir.outcome import Response, Stop
 from wireglot_core.ir.request import (
@@ -117,6 +119,12 @@ LOST: Final = LostFields(
             safeguard_results=NO_RESULTS,
             extra="response.extra",
         ),
+        EmbeddingRequest: Carries(
+            "model inputs encoding", user=Lost("user", "dropped", "Ollama has no field for it")
+        ),
+        EmbeddingInput: Carries("content dimensions task truncates", title=NO_TITLE),
+        Embedding: Carries("values", extra="response.extra"),
+        EmbeddingResponse: Carries("model embeddings usage", extra="response.extra"),
     },
 )
 """Of requests and, where they do not differ, of answers."""

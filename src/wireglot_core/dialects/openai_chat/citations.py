@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot_core.dialects.common_losses import NO_URL
+from wireglot_core.dialects.common_losses import NO_URL, foreign_citation
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.openai_chat.extras import NAME, keep, put_back
 from wireglot_core.dialects.openai_shared import cited_span
@@ -54,8 +54,7 @@ def render_citation(
     if citation.native is not None:
         if citation.native.dialect == NAME:
             return citation.native.value
-        what = f"a {citation.native.type} of {citation.native.dialect}"
-        losses.append(Loss(path, "citations", "dropped", what))
+        losses.append(foreign_citation(citation.native, path))
         return None
     raw = own_form(citation.extra, NAME).get("raw")
     if raw is not None and not shift and parse_citation(raw) == citation:

@@ -10,7 +10,7 @@ from wireglot_core.dialects.capabilities import EmbeddingForm, Embeddings, Embed
 from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.embeddings import (
     by_name,
-    lose_purpose,
+    lose_task,
     no_inputs,
     packed,
     read_dimensions,
@@ -20,6 +20,7 @@ from wireglot_core.dialects.embeddings import (
 )
 from wireglot_core.dialects.fields import Fields, describe, own_fields, own_form
 from wireglot_core.dialects.openai_chat.extras import NAME
+from wireglot_core.dialects.openai_chat.lost_fields import LOST
 from wireglot_core.dialects.openai_chat.outcome import parse_usage
 from wireglot_core.dialects.passthrough import shaped
 from wireglot_core.dialects.usage_checks import losses_of_usage
@@ -32,7 +33,7 @@ from wireglot_core.ir.embedding import (
     TokenIds,
 )
 from wireglot_core.ir.errors import ClientFault, UpstreamFault
-from wireglot_core.ir.loss import Loss, losses_of_extra
+from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Usage
 from wireglot_core.ir.usage import counts_of
 from wireglot_core.wire.json import encode
@@ -108,17 +109,8 @@ def render_request(request: EmbeddingRequest, context: Context) -> Rendered[dict
         path = f"$.inputs[{index}]"
         content = given.content
         contents.append(list(content.ids) if isinstance(content, TokenIds) else text_of(given, path, losses))
-        lose_purpose(given, path, losses)
-        if given.truncates:
-            losses.append(
-                Loss(
-                    f"{path}.truncates",
-                    "embedding.truncation",
-                    "dropped",
-                    "a text that is too long is rejected",
-                )
-            )
-        losses_of_extra(given.extra, NAME, path, losses)
+        lose_task(given, path, losses)
+        LOST.of(given, path, losses)
     one = len(contents) == 1 and own_form(request.extra, NAME).get("input") == _ONE
     body: dict[str, Any] = {
         "model": request.model or context.model,
@@ -131,7 +123,7 @@ def render_request(request: EmbeddingRequest, context: Context) -> Rendered[dict
         body["encoding_format"] = request.encoding
     if request.user:
         body["user"] = request.user
-    losses_of_extra(request.extra, NAME, "$", losses)
+    LOST.of(request, "$", losses)
     return Rendered({**body, **own_fields(request.extra, NAME)}, tuple(losses))
 
 
@@ -169,7 +161,7 @@ def render_response(
         path = f"$.data[{index}]"
         values = embedding.values
         written: Any = packed(values, f"{path}.embedding") if is_packed else list(values)
-        losses_of_extra(embedding.extra, NAME, path, losses, "response.extra")
+        LOST.of(embedding, path, losses)
         data.append(
             {
                 "object": "embedding",
@@ -178,7 +170,7 @@ def render_response(
                 **own_fields(embedding.extra, NAME),
             }
         )
-    losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
+    LOST.of(response, "$", losses)
     body = {
         "object": "list",
         "data": data,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from wireglot_core.dialects.common_losses import NO_RESULTS, NO_SAFEGUARDS, STATED_ERROR
+from wireglot_core.dialects.embeddings import NO_TITLE
 from wireglot_core.dialects.lost_fields import Carries, Lost, LostFields
 from wireglot_core.dialects.openai_chat.extras import NAME
 from wireglot_core.ir.content import Media, Message, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.embedding import Embedding, EmbeddingInput, EmbeddingRequest, EmbeddingResponse
 from wireglot_core.ir.loss import feature_of
 from wireglot_core.ir.outcome import Candidate, Response, Stop
 from wireglot_core.ir.request import OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
@@ -69,6 +71,16 @@ LOST: Final = LostFields(
         Candidate: Carries("content stop", extra="response.extra"),
         Start: Carries("id model created usage service_tier", extra="response.extra"),
         Finish: Carries("stop usage service_tier safeguard_results", extra="response.extra"),
+        EmbeddingRequest: Carries("model inputs encoding user"),
+        EmbeddingInput: Carries(
+            "content dimensions task",
+            title=NO_TITLE,
+            truncates=Lost(
+                "embedding.truncation", "dropped", "a text that is too long is rejected", usual=(False,)
+            ),
+        ),
+        Embedding: Carries("values", extra="response.extra"),
+        EmbeddingResponse: Carries("model embeddings usage", extra="response.extra"),
     },
 )
 """Of requests and, where they do not differ, of answers."""

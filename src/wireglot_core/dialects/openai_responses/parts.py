@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot_core.dialects.common_losses import NO_URL
+from wireglot_core.dialects.common_losses import NO_URL, foreign_citation
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.openai_responses.lost_fields import LOST, LOST_IN_ANSWERS, LOST_OF_REFUSALS
 from wireglot_core.dialects.openai_responses.media import parse_media
@@ -121,13 +121,13 @@ def _render_citation(citation: Citation, length: int, path: str, losses: list[Lo
     if native is not None and native.dialect == NAME:
         return native.value
     if native is not None and not citation.url:
-        losses.append(Loss(path, "citations", "dropped", f"a {native.type} of {native.dialect}"))
+        losses.append(foreign_citation(native, path))
         return None
     if not citation.url:
         losses.append(NO_URL.at(path))
         return None
     if native is not None:
-        losses.append(Loss(path, "citations", "approximated", f"a {native.type} of {native.dialect}"))
+        losses.append(foreign_citation(native, path, "approximated"))
     LOST.of(citation, path, losses)
     own = citation.extra is not None and citation.extra.dialect == NAME
     start, end = cited_span(citation, length, own, path, losses)
