@@ -27,7 +27,7 @@ _NAMESPACE: Final = Lost("tool.namespace", "dropped", "no namespaces")
 _CALLS_NAMESPACE: Final = _NAMESPACE._replace(usual=tuple(TOOLSETS))
 _REFUSAL: Final = Lost("refusal", "approximated", "sent as text")
 _NO_BREAKPOINT: Final = Lost("cache_marker", "dropped", "answers take no breakpoint")
-_LOGPROBS: Final = Lost("logprobs", "dropped", "no logprobs")
+NO_LOGPROBS: Final = Lost("logprobs", "dropped", "no logprobs")
 
 LOST: Final = LostFields(
     NAME,
@@ -51,7 +51,7 @@ LOST: Final = LostFields(
         Text: Carries(
             "text citations cache",
             refusal=_REFUSAL,
-            logprobs=_LOGPROBS,
+            logprobs=NO_LOGPROBS,
             signature=Lost(feature_of, "dropped", "text carries no state"),
         ),
         Citation: Carries("url title quote start end native"),
@@ -95,7 +95,7 @@ LOST_IN_ANSWERS: Final = LostFields(
     NAME,
     {
         Text: Carries(
-            "text citations signature", refusal=_REFUSAL, logprobs=_LOGPROBS, cache=_NO_BREAKPOINT
+            "text citations signature", refusal=_REFUSAL, logprobs=NO_LOGPROBS, cache=_NO_BREAKPOINT
         ),
         ToolCall: Carries(
             "id name arguments kind signature", namespace=_CALLS_NAMESPACE, cache=_NO_BREAKPOINT

@@ -8,12 +8,8 @@ client, which would send it back and be refused.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import heappop, heappush
 from typing import Any, assert_never
 
-import msgspec
-
-from wireglot_core.dialects.answer_writer import AnswerWriter
 from wireglot_core.dialects.anthropic.answer import AnswerBlocks, message_id, streamed
 from wireglot_core.dialects.anthropic.citations import render_citations
 from wireglot_core.dialects.anthropic.errors import render_error
@@ -21,6 +17,7 @@ from wireglot_core.dialects.anthropic.lost_fields import (
     LOST,
     LOST_IN_ANSWERS,
     NO_CONTENT,
+    NO_LOGPROBS,
     NOTHING_CITED,
     WRAPPED_INPUT,
 )
@@ -40,7 +37,8 @@ from wireglot_core.dialects.arguments import declare_arguments
 from wireglot_core.dialects.base import Context, reported_model
 from wireglot_core.dialects.common_losses import LATE_SIGNATURE
 from wireglot_core.dialects.fields import own_fields, own_form
-from wireglot_core.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.dialects.ordered_writer import OrderedWriter, WaitingPart
+from wireglot_core.ir.content import Foreign, Media, Reasoning, Text, ToolCall, ToolResult
 from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.loss import Loss, losses_of_extra
 from wireglot_core.ir.outcome import Usage
@@ -51,7 +49,6 @@ from wireglot_core.ir.stream import (
     Finish,
     ForeignEvent,
     PartEnd,
-    PartStart,
     Start,
     finish_part,
 )
@@ -62,36 +59,16 @@ _DELTA_END = b"}}\n\n"
 _BLOCK_STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
 
 
-class _Waiting(msgspec.Struct, eq=False):
-    """A part that is not yet written to its end: only one block is open at a time, so later parts wait."""
-
-    index: int
-    part: Part
-    path: str
-    pieces: list[str] = []
-    """Pieces that arrived while the part was held back."""
-    end: PartEnd | None = None
-    opened: bool = False
-    scored: bool = False
-    """Whether its logprobs were reported as lost."""
-    arguments: ArgumentStream | None = None
-
-
-class MessageWriter(AnswerWriter):
-    __slots__ = ("_arguments", "_blocks", "_head", "_live", "_next", "_order", "_prefix", "_waiting")
+class MessageWriter(OrderedWriter):
+    __slots__ = ("_blocks", "_next")
 
     dialect = NAME
+    no_logprobs = NO_LOGPROBS
 
     def __init__(self, context: Context, request: Request | None = None) -> None:
-        super().__init__(context, request, [])
+        super().__init__(context, request)
         self._blocks = AnswerBlocks(context, self.losses, "", False)
         self._next = 0  # the wire index of the next block
-        self._head: _Waiting | None = None  # the part that is being written
-        self._waiting: dict[int, _Waiting] = {}  # the others that have started
-        self._order: list[int] = []  # their indices, the smallest first: a heap
-        self._live = -1  # the part whose text is written without waiting
-        self._prefix = b""  # of a delta of that part
-        self._arguments: ArgumentStream | None = None  # of that part, where it is a call
 
     def write(self, events: Iterable[Event]) -> bytes:
         out: list[bytes] = []
@@ -177,47 +154,7 @@ class MessageWriter(AnswerWriter):
 
     # One part after the other
 
-    def _delta(self, delta: Delta, out: list[bytes]) -> None:
-        head = self._head
-        part = head if head is not None and head.index == delta.index else self._waiting[delta.index]
-        if delta.logprobs and not part.scored:
-            part.scored = True
-            self.losses.append(Loss(f"{part.path}.logprobs", "logprobs", "dropped", "no logprobs"))
-        if not delta.text:
-            return
-        if part is head:
-            self._more(part, delta.text, out)
-        else:
-            part.pieces.append(delta.text)
-
-    def _open_part(self, event: PartStart, out: list[bytes]) -> None:
-        part = _Waiting(event.index, event.part, f"$.content[{event.index}]")
-        if self._head is None:
-            self._head = part
-            self._begin_part(part, out)
-        else:
-            self._waiting[event.index] = part
-            heappush(self._order, event.index)
-
-    def _close_part(self, end: PartEnd, out: list[bytes]) -> None:
-        head = self._head
-        if head is None or head.index != end.index:
-            self._waiting[end.index].end = end
-            return
-        self._end(head, end, out)
-        self._head = None
-        while self._order:
-            self._head = part = self._waiting.pop(heappop(self._order))
-            pieces, part.pieces = part.pieces, []
-            self._begin_part(part, out)
-            if pieces:
-                self._more(part, "".join(pieces), out)
-            if part.end is None:
-                return
-            self._end(part, part.end, out)
-            self._head = None
-
-    def _begin_part(self, waiting: _Waiting, out: list[bytes]) -> None:
+    def _begin_part(self, waiting: WaitingPart, out: list[bytes]) -> None:
         part = waiting.part
         match part:
             case Text():
@@ -244,7 +181,7 @@ class MessageWriter(AnswerWriter):
             case _:
                 assert_never(part)
 
-    def _begin_call(self, waiting: _Waiting, part: ToolCall, out: list[bytes]) -> None:
+    def _begin_call(self, waiting: WaitingPart, part: ToolCall, out: list[bytes]) -> None:
         if part.signature is not None:
             self._carry(carrier(part.signature, "call", self._context), out)
         own = part.extra if is_own(part.extra) else None  # another dialect's fields are reported at the end
@@ -258,7 +195,7 @@ class MessageWriter(AnswerWriter):
         if part.arguments:
             self._more(waiting, part.arguments, out)
 
-    def _more(self, waiting: _Waiting, text: str, out: list[bytes]) -> None:
+    def _more(self, waiting: WaitingPart, text: str, out: list[bytes]) -> None:
         part = waiting.part
         match part:
             case Text():
@@ -281,7 +218,7 @@ class MessageWriter(AnswerWriter):
             case _:
                 pass
 
-    def _open_thinking(self, waiting: _Waiting, part: Reasoning, out: list[bytes]) -> None:
+    def _open_thinking(self, waiting: WaitingPart, part: Reasoning, out: list[bytes]) -> None:
         if waiting.opened:
             return
         block: dict[str, Any] = {"type": "thinking", "thinking": "", "signature": ""}
@@ -289,7 +226,7 @@ class MessageWriter(AnswerWriter):
         self._open(waiting, block, out)
         self._go_live(waiting, "thinking_delta", "thinking")
 
-    def _end(self, waiting: _Waiting, end: PartEnd, out: list[bytes]) -> None:
+    def _end(self, waiting: WaitingPart, end: PartEnd, out: list[bytes]) -> None:
         part = waiting.part
         self._live = -1
         match part:
@@ -309,7 +246,7 @@ class MessageWriter(AnswerWriter):
         if waiting.opened:
             out.append(_BLOCK_STOP % (self._next - 1))
 
-    def _end_text(self, waiting: _Waiting, part: Text, end: PartEnd, out: list[bytes]) -> None:
+    def _end_text(self, waiting: WaitingPart, part: Text, end: PartEnd, out: list[bytes]) -> None:
         if end.signature is not None or (part.signature is not None and not waiting.opened):
             detail = (
                 "it came after the text it belongs to" if waiting.opened else "there is no text to carry it"
@@ -323,7 +260,7 @@ class MessageWriter(AnswerWriter):
             for citation in render_citations(enumerate(citations), waiting.path, self.losses, echoable=False):
                 self._block_delta({"type": "citations_delta", "citation": citation}, out)
 
-    def _end_reasoning(self, waiting: _Waiting, part: Reasoning, end: PartEnd, out: list[bytes]) -> None:
+    def _end_reasoning(self, waiting: WaitingPart, part: Reasoning, end: PartEnd, out: list[bytes]) -> None:
         whole = finish_part(part, "", (), end)
         assert isinstance(whole, Reasoning)
         if part.redacted:
@@ -339,7 +276,7 @@ class MessageWriter(AnswerWriter):
         if signature:
             self._block_delta({"type": "signature_delta", "signature": signature}, out)
 
-    def _end_call(self, waiting: _Waiting, part: ToolCall, end: PartEnd, out: list[bytes]) -> None:
+    def _end_call(self, waiting: WaitingPart, part: ToolCall, end: PartEnd, out: list[bytes]) -> None:
         if end.signature is not None and end.signature != part.signature:
             self.losses.append(LATE_SIGNATURE.at(f"{waiting.path}.signature"))
         if waiting.arguments is not None:
@@ -353,7 +290,7 @@ class MessageWriter(AnswerWriter):
         if rest:
             self._block_delta({"type": "input_json_delta", "partial_json": rest}, out)
 
-    def _redacted(self, part: Reasoning, waiting: _Waiting) -> dict[str, Any]:
+    def _redacted(self, part: Reasoning, waiting: WaitingPart) -> dict[str, Any]:
         assert part.signature is not None
         block: dict[str, Any] = {
             "type": "redacted_thinking",
@@ -373,13 +310,13 @@ class MessageWriter(AnswerWriter):
         self._block_delta({"type": "signature_delta", "signature": signature}, out)
         out.append(_BLOCK_STOP % index)
 
-    def _open(self, waiting: _Waiting, block: dict[str, Any], out: list[bytes]) -> None:
+    def _open(self, waiting: WaitingPart, block: dict[str, Any], out: list[bytes]) -> None:
         start = {"type": "content_block_start", "index": self._next, "content_block": block}
         waiting.opened = True
         self._next += 1
         self._event("content_block_start", start, out)
 
-    def _go_live(self, waiting: _Waiting, kind: str, key: str) -> None:
+    def _go_live(self, waiting: WaitingPart, kind: str, key: str) -> None:
         self._live = waiting.index
         self._arguments = waiting.arguments
         self._prefix = (

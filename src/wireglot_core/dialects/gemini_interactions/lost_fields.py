@@ -23,6 +23,7 @@ from wireglot_core.ir.stream import Finish
 _NO_FIELD: Final = "the Interactions API has no such field"
 _CACHED: Final = Lost("cache_marker", "dropped", "Gemini caches implicitly")
 _NAMESPACE: Final = Lost("tool.namespace", "dropped", "functions have no namespaces")
+NO_LOGPROBS: Final = Lost("logprobs", "dropped", "no log probabilities")
 
 LOST: Final = LostFields(
     OWN,
@@ -53,7 +54,7 @@ LOST: Final = LostFields(
             "text citations signature",
             cache=_CACHED,
             refusal=Lost("refusal", "approximated", "a refusal is plain text"),
-            logprobs=Lost("logprobs", "dropped", "no log probabilities"),
+            logprobs=NO_LOGPROBS,
         ),
         Citation: Carries(
             "url title start end native",

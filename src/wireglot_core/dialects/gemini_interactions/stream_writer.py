@@ -8,12 +8,8 @@ a number, by which a stream can be resumed.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import heappop, heappush
 from typing import Any, Final, assert_never
 
-import msgspec
-
-from wireglot_core.dialects.answer_writer import AnswerWriter
 from wireglot_core.dialects.argument_stream import ArgumentStream
 from wireglot_core.dialects.arguments import declare_arguments
 from wireglot_core.dialects.base import Context
@@ -24,7 +20,7 @@ from wireglot_core.dialects.gemini_interactions.content import (
     render_content,
 )
 from wireglot_core.dialects.gemini_interactions.errors import error_object
-from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
+from wireglot_core.dialects.gemini_interactions.lost_fields import LOST, NO_LOGPROBS
 from wireglot_core.dialects.gemini_interactions.names import (
     COMPLETED,
     CREATED,
@@ -45,9 +41,10 @@ from wireglot_core.dialects.gemini_interactions.names import (
 from wireglot_core.dialects.gemini_interactions.response import ending, finished, reported, shell
 from wireglot_core.dialects.gemini_interactions.steps import begin_call, carrier, signature_for_client
 from wireglot_core.dialects.google_shared import NO_OPAQUE_STATE
-from wireglot_core.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.dialects.ordered_writer import OrderedWriter, WaitingPart
+from wireglot_core.ir.content import Foreign, Media, Reasoning, Text, ToolCall, ToolResult
 from wireglot_core.ir.errors import ApiError
-from wireglot_core.ir.loss import Loss, left_out, losses_of_extra
+from wireglot_core.ir.loss import left_out, losses_of_extra
 from wireglot_core.ir.request import Request
 from wireglot_core.ir.stream import (
     Delta,
@@ -56,7 +53,6 @@ from wireglot_core.ir.stream import (
     ForeignEvent,
     GrowingText,
     PartEnd,
-    PartStart,
     Start,
     finish_part,
 )
@@ -70,43 +66,19 @@ _NAMED: Final = ("type", "id", "call_id", "name", "server_name")
 """The fields of a hosted step in its start event; the rest comes in one delta."""
 
 
-class _Waiting(msgspec.Struct, eq=False):
-    """A part that is not yet written to its end."""
-
-    index: int
-    part: Part
-    path: str
-    pieces: list[str] = []
-    """Pieces that arrived while it was held back, or all of a text that is needed whole."""
-    end: PartEnd | None = None
-    opened: bool = False
-    silent: bool = False
-    """Its text was written with its start."""
-    scored: bool = False
-    arguments: ArgumentStream | None = None
-
-
-class InteractionsWriter(AnswerWriter):
-    __slots__ = (
-        "_arguments", "_calls", "_head", "_held", "_live", "_number", "_order", "_prefix", "_shell", "_steps",
-        "_tail", "_text", "_waiting",
-    )  # fmt: skip
+class InteractionsWriter(OrderedWriter):
+    __slots__ = ("_calls", "_held", "_number", "_shell", "_steps", "_tail", "_text")
 
     dialect = OWN
+    no_logprobs = NO_LOGPROBS
 
     def __init__(self, context: Context, request: Request | None = None) -> None:
-        super().__init__(context, request, [])
+        super().__init__(context, request)
         self._number = context.first_event
         self._steps = 0  # how many have begun
         self._held = False  # whether the end of an output step is not written yet
         self._calls = False
-        self._head: _Waiting | None = None  # the part that is being written
-        self._waiting: dict[int, _Waiting] = {}  # the others that have started
-        self._order: list[int] = []  # their indices, the smallest first: a heap
-        self._live = -1  # the part whose text is written without waiting
-        self._prefix = b""
         self._tail = b""
-        self._arguments: ArgumentStream | None = None
         self._text: GrowingText | None = None  # of the part being written, if its citations need it
         self._shell: dict[str, Any] = {}
 
@@ -165,47 +137,7 @@ class InteractionsWriter(AnswerWriter):
 
     # One part after the other
 
-    def _delta(self, delta: Delta, out: list[bytes]) -> None:
-        head = self._head
-        part = head if head is not None and head.index == delta.index else self._waiting[delta.index]
-        if delta.logprobs and not part.scored:
-            part.scored = True
-            self.losses.append(Loss(f"{part.path}.logprobs", "logprobs", "dropped", "no log probabilities"))
-        if not delta.text:
-            return
-        if part is head:
-            self._more(part, delta.text, out)
-        else:
-            part.pieces.append(delta.text)
-
-    def _open_part(self, event: PartStart, out: list[bytes]) -> None:
-        part = _Waiting(event.index, event.part, f"$.content[{event.index}]")
-        if self._head is None:
-            self._head = part
-            self._begin_part(part, out)
-        else:
-            self._waiting[event.index] = part
-            heappush(self._order, event.index)
-
-    def _close_part(self, end: PartEnd, out: list[bytes]) -> None:
-        head = self._head
-        if head is None or head.index != end.index:
-            self._waiting[end.index].end = end
-            return
-        self._end(head, end, out)
-        self._head = None
-        while self._order:
-            self._head = part = self._waiting.pop(heappop(self._order))
-            pieces, part.pieces = part.pieces, []
-            self._begin_part(part, out)
-            if pieces:
-                self._more(part, "".join(pieces), out)
-            if part.end is None:
-                return
-            self._end(part, part.end, out)
-            self._head = None
-
-    def _begin_part(self, waiting: _Waiting, out: list[bytes]) -> None:
+    def _begin_part(self, waiting: WaitingPart, out: list[bytes]) -> None:
         part = waiting.part
         match part:
             case Text():
@@ -223,7 +155,7 @@ class InteractionsWriter(AnswerWriter):
             case _:
                 assert_never(part)
 
-    def _begin_text(self, waiting: _Waiting, part: Text, out: list[bytes]) -> None:
+    def _begin_text(self, waiting: WaitingPart, part: Text, out: list[bytes]) -> None:
         LOST.of(part, waiting.path, self.losses)
         waiting.scored = bool(part.logprobs)
         step: dict[str, Any] = {"type": MODEL_OUTPUT, **step_fields(part.extra)}
@@ -238,7 +170,7 @@ class InteractionsWriter(AnswerWriter):
         if part.text and "content" not in step:
             out.append(self._spoken(part.text))
 
-    def _begin_thought(self, waiting: _Waiting, part: Reasoning, out: list[bytes]) -> None:
+    def _begin_thought(self, waiting: WaitingPart, part: Reasoning, out: list[bytes]) -> None:
         LOST.of(part, waiting.path, self.losses)
         step: dict[str, Any] = {"type": THOUGHT}
         summary = own_fields(part.extra, OWN).get("summary")
@@ -250,7 +182,7 @@ class InteractionsWriter(AnswerWriter):
             if part.text:
                 out.append(self._spoken(part.text))
 
-    def _begin_call(self, waiting: _Waiting, part: ToolCall, out: list[bytes]) -> None:
+    def _begin_call(self, waiting: WaitingPart, part: ToolCall, out: list[bytes]) -> None:
         self._calls = True
         if part.signature is not None:
             self._carry(carrier(part, part.signature, self._context), out)
@@ -277,7 +209,7 @@ class InteractionsWriter(AnswerWriter):
                 self._step_delta({"type": kind, **rest}, out)
         self._stop(out)
 
-    def _medium(self, waiting: _Waiting, part: Media, out: list[bytes]) -> None:
+    def _medium(self, waiting: WaitingPart, part: Media, out: list[bytes]) -> None:
         content = render_content(part, waiting.path, self.losses)
         if content is None:
             return
@@ -286,7 +218,7 @@ class InteractionsWriter(AnswerWriter):
         waiting.opened = True
         self._step_delta(content, out)
 
-    def _more(self, waiting: _Waiting, text: str, out: list[bytes]) -> None:
+    def _more(self, waiting: WaitingPart, text: str, out: list[bytes]) -> None:
         match waiting.part:
             case Text():
                 assert self._text is not None
@@ -303,7 +235,7 @@ class InteractionsWriter(AnswerWriter):
             case _:
                 pass
 
-    def _end(self, waiting: _Waiting, end: PartEnd, out: list[bytes]) -> None:
+    def _end(self, waiting: WaitingPart, end: PartEnd, out: list[bytes]) -> None:
         part = waiting.part
         self._live, self._arguments = -1, None
         match part:
@@ -324,7 +256,7 @@ class InteractionsWriter(AnswerWriter):
         if end.extra is not None and end.extra.dialect != OWN:
             losses_of_extra(end.extra, OWN, waiting.path, self.losses)
 
-    def _end_text(self, waiting: _Waiting, part: Text, end: PartEnd, out: list[bytes]) -> None:
+    def _end_text(self, waiting: WaitingPart, part: Text, end: PartEnd, out: list[bytes]) -> None:
         citations = part.citations + end.citations
         text = str(self._text or "")
         self._text = None
@@ -336,7 +268,7 @@ class InteractionsWriter(AnswerWriter):
         if signature is not None:
             self._carry(carrier(part, signature, self._context), out)
 
-    def _end_thought(self, waiting: _Waiting, part: Reasoning, end: PartEnd, out: list[bytes]) -> None:
+    def _end_thought(self, waiting: WaitingPart, part: Reasoning, end: PartEnd, out: list[bytes]) -> None:
         whole = finish_part(part, "", (), end)
         assert isinstance(whole, Reasoning)
         if whole.signature is not None:
@@ -349,7 +281,7 @@ class InteractionsWriter(AnswerWriter):
             self.losses.append(NO_OPAQUE_STATE.at(waiting.path))
         self._stop(out)
 
-    def _end_call(self, waiting: _Waiting, part: ToolCall, end: PartEnd, out: list[bytes]) -> None:
+    def _end_call(self, waiting: WaitingPart, part: ToolCall, end: PartEnd, out: list[bytes]) -> None:
         if end.signature is not None and end.signature != part.signature:
             self.losses.append(LATE_SIGNATURE.at(f"{waiting.path}.signature"))
         if waiting.arguments is not None:
@@ -390,7 +322,7 @@ class InteractionsWriter(AnswerWriter):
         self._step_delta({"type": "thought_signature", "signature": thought["signature"]}, out)
         self._stop(out)
 
-    def _go_live(self, waiting: _Waiting, delta: bytes, tail: bytes) -> None:
+    def _go_live(self, waiting: WaitingPart, delta: bytes, tail: bytes) -> None:
         self._live = waiting.index
         self._arguments = waiting.arguments
         self._prefix = _DELTA_HEAD % (self._steps - 1) + delta
