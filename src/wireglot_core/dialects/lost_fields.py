@@ -54,12 +54,20 @@ class _Rows(NamedTuple):
     extra: Feature
 
 
+class _RowsByKind(dict[type[msgspec.Struct], _Rows]):
+    """A subclass loses what its base does."""
+
+    def __missing__(self, kind: type[msgspec.Struct]) -> _Rows:
+        found = self[kind] = next(self[base] for base in kind.__mro__[1:] if base in self)
+        return found
+
+
 class LostFields:
     """The table of a dialect: `of` declares what is lost of a value."""
 
     def __init__(self, dialect: str, table: Mapping[type[msgspec.Struct], Carries]) -> None:
         self._dialect: Final = dialect
-        self._rows: Final = {kind: _rows(kind, carries) for kind, carries in table.items()}
+        self._rows: Final = _RowsByKind({kind: _rows(kind, carries) for kind, carries in table.items()})
         self.table: Final = table
 
     def of(self, value: msgspec.Struct, path: str, losses: list[Loss]) -> None:
