@@ -113,11 +113,16 @@ class Relay:
 
     async def answer(self, exchange: Exchange) -> None:
         """Answer from the first target that succeeds. Raises the last one's AttemptFailed."""
-        if exchange.job.stream:
+        job, refused = exchange.job, self._refused_state
+        if job.stream:
             exchange.open_stream()
         last = len(exchange.targets) - 1
         for place, target in enumerate(exchange.targets):
-            exchange.attempt = self._first_attempt(exchange, target)
+            exchange.attempt = Attempt(
+                job.policy or target.losses or job.settings.losses,
+                asks_state=target.name not in refused.without,
+                asks_summary=target.name not in refused.without_summary,
+            )
             tries = Tries(exchange, target, self._health, self._sign_ins)
             try:
                 if target.provider.concurrency:
@@ -132,7 +137,7 @@ class Relay:
                         whole = await self._attempt(exchange, target, credential)
                     except AttemptFailed as failed:
                         self._note_failure(exchange, target, failed)
-                        goes_on = self._refused_state.goes_on(exchange, target, failed)
+                        goes_on = refused.goes_on(exchange, target, failed)
                         wait = tries.go_on() if goes_on else tries.failed(failed, credential)
                         if wait is None:
                             raise
@@ -158,14 +163,6 @@ class Relay:
                 await rest
                 return
         raise AssertionError("a route has at least one target")
-
-    def _first_attempt(self, exchange: Exchange, target: Target) -> Attempt:
-        job, refused = exchange.job, self._refused_state
-        return Attempt(
-            job.policy or target.losses or job.settings.losses,
-            asks_state=target.name not in refused.without,
-            asks_summary=target.name not in refused.without_summary,
-        )
 
     def _note_failure(self, exchange: Exchange, target: Target, failed: AttemptFailed) -> None:
         exchange.record.waits = ""
@@ -274,7 +271,6 @@ class Relay:
         informed."""
         record, tap, ending = exchange.record, exchange.tap, exchange.ending
         target, prepared = await self._made_ready(exchange, target, credential)
-        self._report(exchange, target, prepared, credential)
         if (recorded := ending.before_asking()) is not None:
             if tap is not None:
                 tap.passed("translation")
@@ -287,7 +283,7 @@ class Relay:
             # place.
             self._candidates.start(exchange, 0 if target.provider.concurrency else prepared.further)
         if tap is not None:
-            differs = exchange.differs
+            differs = exchange.attempt.stripped or exchange.invented or exchange.sealed  # without a call
             tap.asking(target, prepared, prepared.asked or (prepared.request if differs else None))
         record.waits = "first byte"
         try:
@@ -318,7 +314,7 @@ class Relay:
     async def _made_ready(
         self, exchange: Exchange, target: Target, credential: Credential | None
     ) -> tuple[Target, Prepared]:
-        """The request for the target, or for another of its dialects."""
+        """The request for the target, or for another of its dialects, and its entry in the record."""
         attempt, job = exchange.attempt, exchange.job
         if target.loads and not exchange.embeds:
             sizes = await self._contexts.of(target.provider, target.model, credential)
@@ -335,11 +331,6 @@ class Relay:
         if prepared.context_size:
             self._contexts.asked(target.provider.name, target.model, prepared.context_size)
         attempt.minter = target.minter
-        return target, prepared
-
-    def _report(
-        self, exchange: Exchange, target: Target, prepared: Prepared, credential: Credential | None
-    ) -> None:
         losses = prepared.losses + exchange.foreseen
         exchange.record.asked(
             target.provider.name,
@@ -350,8 +341,9 @@ class Relay:
             passthrough=prepared.raw,
             losses=losses,
         )
-        if exchange.attempt.policy != "silent":
-            exchange.attempt.losses = losses
+        if attempt.policy != "silent":
+            attempt.losses = losses
+        return target, prepared
 
     def _sent(
         self, exchange: Exchange, target: Target, prepared: Prepared, credential: Credential | None

@@ -39,13 +39,14 @@ class Tries:
 
     def check(self) -> None:
         """Raises the failure of a target whose breaker is open."""
-        if not self.is_probe:
+        if self._breaker.open_until is not None and not self.is_probe:
             closed_for = self._breaker.wait(self._now(), self._caller)
             if closed_for > 0:
                 raise resting(self._target.name, closed_for)
 
     def begin(self) -> None:
-        self.is_probe = self.is_probe or self._breaker.begin(self._now(), self._caller)
+        if self._breaker.open_until is not None and not self.is_probe:
+            self.is_probe = self._breaker.begin(self._now(), self._caller)
         self.number += 1
 
     def answered(self, *, whole: bool) -> None:

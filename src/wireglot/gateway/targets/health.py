@@ -40,7 +40,8 @@ class Breaker:
         self._row: dict[str, int] = {}
         """Consecutive failures since the last success, by caller."""
         self._failing_since = 0.0
-        self._open_until: float | None = None
+        self.open_until: float | None = None
+        """None: it is closed."""
         self._only: str | None = None
         """The only caller that it is open for; None: it is open for all."""
         self._pause = 0.0
@@ -48,13 +49,13 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        return self._open_until is not None
+        return self.open_until is not None
 
     def wait(self, now: float, caller: str) -> float:
         """Seconds until a request may be sent; 0: now."""
-        if self._open_until is None or not self._concerns(caller):
+        if self.open_until is None or not self._concerns(caller):
             return 0.0
-        left = self._open_until - now
+        left = self.open_until - now
         if left > 0:
             return left
         return 1.0 if self._probing else 0.0
@@ -70,7 +71,7 @@ class Breaker:
     def begin(self, now: float, caller: str) -> bool:
         """Whether this request is a probe: its result decides, and it must be reported by one of the three
         methods below."""
-        if self._open_until is None or now < self._open_until or not self._concerns(caller):
+        if self.open_until is None or now < self.open_until or not self._concerns(caller):
             return False
         self._probing = True
         return True
@@ -83,7 +84,7 @@ class Breaker:
         self._probing = False
         if self._row:
             self._row.clear()
-        self._open_until = self._only = None
+        self.open_until = self._only = None
         self._pause = 0.0
         if self._recent:
             self._note(policy, now, caller, True)
@@ -94,21 +95,21 @@ class Breaker:
             self._failing_since = now
         self._row[caller] = self._row.get(caller, 0) + 1
         self._note(policy, now, caller, False)
-        if self._open_until is None:
+        if self.open_until is None:
             for_all = self._fails_for_all(policy)
             if for_all or self._fails_for(policy, caller):
                 self._only = None if for_all else caller
                 self._pause = policy.probe_after
-                self._open_until = now + self._pause
+                self.open_until = now + self._pause
             return
         if probe:
             self._probing = False
             self._pause = min(policy.probe_cap, self._pause * 2)
-            self._open_until = now + self._pause
+            self.open_until = now + self._pause
         # Otherwise it began before the breaker opened, or is another caller's.
         if self._only is not None and self._fails_for_all(policy):
             self._only = None
-            self._open_until = max(self._open_until, now + self._pause)
+            self.open_until = max(self.open_until, now + self._pause)
 
     def _concerns(self, caller: str) -> bool:
         return self._only is None or self._only == caller
