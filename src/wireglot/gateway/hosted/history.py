@@ -8,14 +8,14 @@ again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Final
 
 from msgspec.structs import replace
 
 from wireglot.gateway.hosted.runner import called_name, failed, function_name, result_parts
-from wireglot.gateway.hosted.tool_search import found_tools_text, key_of
+from wireglot.gateway.hosted.tool_search import ToolKey, found_tools_text, key_of
 from wireglot.gateway.hosted.web import SourceSealer, found_text, page_text
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.targets.routing import Target
@@ -24,7 +24,7 @@ from wireglot_core.dialects.base import HostedForm
 from wireglot_core.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
 from wireglot_core.ir.hosted import RUN_HERE, SHOWN, HostedResult, RanCall
 from wireglot_core.ir.loss import Loss
-from wireglot_core.ir.request import Tool
+from wireglot_core.ir.request import AnyTool, Request, Tool
 from wireglot_core.wire.json import encode_text
 from wireglot_core.wire.search import holds_rare
 
@@ -53,6 +53,17 @@ class HostedHistory:
         ran = _ran(request.messages, form, is_foreign=is_foreign)
         if not ran:
             return
+        changed, losses = self._readable(request, ran, job.caller.name, target)
+        if changed != request.messages:
+            exchange.foreseen += exchange.located(losses, request)
+            loaded = {key_of(tool) for found in ran.values() if found.result for tool in found.result.tools}
+            exchange.loaded_tools |= {name for _, name in loaded}  # those of MCP servers are not in `tools`
+            tools = _with_loaded(request.tools, loaded)
+            exchange.rewrite(replace(request, messages=changed, tools=tools))
+
+    def _readable(
+        self, request: Request, ran: dict[int, RanCall], caller: str, target: Target
+    ) -> tuple[tuple[Message, ...], tuple[Loss, ...]]:
         taken = {tool.name for tool in request.tools if type(tool) is Tool}
         offered_as = cache(partial(function_name, taken=taken))
         messages: list[Message] = []
@@ -65,27 +76,9 @@ class HostedHistory:
                 # The vendor searches itself: parts that were only shown to the client are not its own output.
                 kept = [part for part in message.content if not _is_shown(ran.get(id(part)))]
                 message = replace(message, content=tuple(kept))
-            for place, part in enumerate(message.content):
-                found = ran.get(id(part))
-                result = found.result if found is not None and not _is_ours(found) else None
-                if result is not None and not result.tools and not result.text:
-                    path = f"$.messages[{number}].content[{place}]"
-                    losses.append(Loss(path, "foreign_part", "approximated", _TITLES))
-            messages += self._rebuilt(message, ran, offered_as, job.caller.name)
-        changed = tuple(messages)
-        if changed != request.messages:
-            exchange.foreseen += exchange.located(tuple(losses), request)
-            # Searches for tools are removed from the history: their results are not deferred for any
-            # upstream.
-            loaded = {key_of(tool) for found in ran.values() if found.result for tool in found.result.tools}
-            tools = tuple(
-                replace(tool, deferred=False)
-                if type(tool) is Tool and tool.deferred and key_of(tool) in loaded
-                else tool
-                for tool in request.tools
-            )
-            exchange.loaded_tools |= {name for _, name in loaded}  # those of MCP servers are not in `tools`
-            exchange.rewrite(replace(request, messages=changed, tools=tools))
+            losses += _titles_only(message, f"$.messages[{number}]", ran)
+            messages += self._rebuilt(message, ran, offered_as, caller)
+        return tuple(messages), tuple(losses)
 
     def _rebuilt(
         self, message: Message, ran: dict[int, RanCall], offered_as: Callable[[str], str], caller: str
@@ -147,6 +140,25 @@ def _ran(messages: tuple[Message, ...], form: HostedForm, *, is_foreign: bool) -
         for place, found in read.items()
         if found.id in whole and (_is_ours(found) or (is_foreign and _says_something(found)))
     }
+
+
+def _titles_only(message: Message, path: str, ran: dict[int, RanCall]) -> Iterator[Loss]:
+    """Results of which only their vendor can read the text."""
+    for place, part in enumerate(message.content):
+        found = ran.get(id(part))
+        result = found.result if found is not None and not _is_ours(found) else None
+        if result is not None and not result.tools and not result.text:
+            yield Loss(f"{path}.content[{place}]", "foreign_part", "approximated", _TITLES)
+
+
+def _with_loaded(tools: tuple[AnyTool, ...], loaded: set[ToolKey]) -> tuple[AnyTool, ...]:
+    """Searches for tools are removed from the history: their results are not deferred for any upstream."""
+    return tuple(
+        replace(tool, deferred=False)
+        if type(tool) is Tool and tool.deferred and key_of(tool) in loaded
+        else tool
+        for tool in tools
+    )
 
 
 def _joined(parts: list[Part]) -> tuple[Part, ...]:

@@ -18,8 +18,8 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.hosted.rounds import OneAnswer, Round, RoundReply, cited
-from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, Offered, function_name, result_parts
+from wireglot.gateway.hosted.rounds import OneAnswer, Round, RoundReply, RoundResult
+from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, Offered, function_name
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON
@@ -28,7 +28,7 @@ from wireglot.gateway.settings import Settings
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Reply
 from wireglot_core.dialects.base import answer_located
-from wireglot_core.ir.content import Foreign, Message, Origin, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot_core.ir.content import Foreign, Message, Origin, Part, Reasoning, Text
 from wireglot_core.ir.errors import WireglotError
 from wireglot_core.ir.hosted import (
     RUN_AT,
@@ -37,7 +37,6 @@ from wireglot_core.ir.hosted import (
     HostedResult,
     RanCall,
     continued,
-    without_calls,
 )
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Response, Usage, added
@@ -435,16 +434,15 @@ class _Loop:
     ) -> ToolChoice | None:
         """The choice in terms of the functions. A forced tool has been called after the first round; a choice
         among several tools stays."""
-        if choice is None:
-            return None
-        if not is_first and choice.mode == "required":
+        if choice is not None and not is_first and choice.mode == "required":
             if len(choice.only) + len(choice.hosted) < 2:
                 return ToolChoice("auto")
             choice = msgspec.structs.replace(choice, mode="auto", extra=None)
-        if not choice.narrows:
-            return choice
-        only = list(choice.only)
-        hosted = choice.hosted
+        return self._narrowed(choice, placed) if choice is not None and choice.narrows else choice
+
+    def _narrowed(self, choice: ToolChoice, placed: dict[int, tuple[Tool, ...]]) -> ToolChoice:
+        """A choice among some tools, with the functions of a hosted tool in its place."""
+        only, hosted = list(choice.only), choice.hosted
         for each in self._running:
             chosen = [one for one in hosted if one.names(each.tool)]
             if chosen or tool_name(each.tool) in only:
@@ -517,49 +515,36 @@ class _Loop:
 
     async def _goes_on(self, round: Round, *, is_last: bool) -> bool:
         """Whether another round follows. If not, the answer is complete."""
-        writer, kept = round.writer, round.kept
-        if self._answer.failed is not None or writer is None or writer.finish is None:
+        result = round.result() if self._answer.failed is None else None
+        if result is None:
             self._break_off(round)
             return False
-        if kept is None:  # its key was revoked: the answer ends here
-            kept = Response("", self._exchange.job.model, (), writer.finish.stop)
-        self._usage = added(self._usage, writer.usage) if self._usage is not None else writer.usage
-        self._ran_upstream += self._run_upstream(writer.finish, kept)
-        others = bool(writer.calls) and any(
-            type(part) is ToolCall and part.name not in self._owners for part in kept.content
-        )
-        runs = kept.stop.reason in RUN_AT and not is_last
-        kinds = {self._owners[call.name].tool.kind for call in writer.calls.values()}
-        if others and not kinds <= self._form.carried:
-            runs = False  # its results could not be returned: the model calls again
-        sources = tuple(self._answer.sources)  # which the texts of this round may cite
-        brought: dict[str, tuple[RanCall, tuple[Part, ...]]] = {}
-        if runs and writer.calls:
-            brought = await self._run(round)
-        for entry in writer.held if not brought else ():
-            if not isinstance(entry, int):
-                self._answer.show([writer.moved(entry)])
-        for part in kept.content:
-            if type(part) is Text and sources:
-                found = cited(part.text, sources, quotes=self._form.quotes)
-                self._content.append(msgspec.structs.replace(part, citations=part.citations + found))
-            elif type(part) is not ToolCall or part.name not in self._owners:
-                self._content.append(part)
-            elif part.id in brought:
-                self._content += brought[part.id][1]
-        pending = any(ran.call is not None and ran.call.pending for ran, _ in brought.values())
-        if brought and not others and not pending:
-            results = tuple(_result(part, brought) for part in kept.content if _is_call(part, brought))
+        kept = result.kept
+        self._usage = added(self._usage, result.usage) if self._usage is not None else result.usage
+        self._ran_upstream += self._run_upstream(result.finish, kept)
+        if not is_last and self._may_run(result):
+            await self._run(result)
+        if not result.brought:
+            for event in result.held_events():
+                self._answer.show([event])
+        self._content += result.shown_content(quotes=self._form.quotes)
+        if result.is_answered:
             content, self._unsent, self._resumes = self._unsent + kept.content, (), None
-            self._turns += (Message("assistant", self._named(content)), Message("user", results))
+            self._turns += (Message("assistant", self._named(content)), Message("user", result.results()))
             return True
         if self._pauses and not is_last and kept.stop.reason == "paused" and self._continues(kept):
             return True
-        stop = writer.finish.stop
-        if writer.calls and not others:
-            stop = without_calls(stop)
-        await self._finish(msgspec.structs.replace(writer.finish, stop=stop), kept)
+        await self._finish(msgspec.structs.replace(result.finish, stop=result.stop), kept)
         return False
+
+    def _may_run(self, result: RoundResult) -> bool:
+        """Whether the calls of a round are run. Not next to calls of the client's own tools if its dialect
+        cannot return their results: the model calls again."""
+        calls = result.writer.calls
+        if not calls or result.kept.stop.reason not in RUN_AT:
+            return False
+        kinds = {self._owners[call.name].tool.kind for call in calls.values()}
+        return not result.calls_others or kinds <= self._form.carried
 
     def _continues(self, kept: Response) -> bool:
         """Whether a paused answer can be continued. A token that comes twice leads nowhere."""
@@ -586,12 +571,10 @@ class _Loop:
             for part in content
         )
 
-    async def _run(self, round: Round) -> dict[str, tuple[RanCall, tuple[Part, ...]]]:
+    async def _run(self, result: RoundResult) -> None:
         """Run the calls of a round and show them, in the order in which the model wrote everything held
         back."""
-        writer = round.writer
-        assert writer is not None
-        brought: dict[str, tuple[RanCall, tuple[Part, ...]]] = {}
+        writer = result.writer
         async with asyncio.TaskGroup() as group:
             hosted: dict[int, tuple[HostedCall, asyncio.Task[HostedResult]]] = {}
             for number, (index, call) in enumerate(writer.calls.items()):
@@ -611,8 +594,7 @@ class _Loop:
                 self._answer.show(more)
                 self._ran.append(ran)
                 self._answer.sources += ran.result.sources if ran.result is not None else ()
-                brought[writer.calls[entry].id] = ran, _parts_of([*events, *more])
-        return brought
+                result.brought[writer.calls[entry].id] = ran, _parts_of([*events, *more])
 
     async def _result(self, running: _Running, call: HostedCall, number: int) -> HostedResult:
         if self._uses is not None and len(self._ran) + number >= self._uses:
@@ -717,17 +699,6 @@ def _remaining(asked: Request, used: Usage | None) -> int | None:
         return asked.max_tokens
     least = min(asked.max_tokens, (asked.thinking.budget or 0) + 1)
     return max(least, asked.max_tokens - used.total_output)
-
-
-def _is_call(part: Part, brought: dict[str, Any]) -> bool:
-    return type(part) is ToolCall and part.id in brought
-
-
-def _result(part: Part, brought: dict[str, tuple[RanCall, tuple[Part, ...]]]) -> ToolResult:
-    assert type(part) is ToolCall
-    result = brought[part.id][0].result
-    assert result is not None
-    return ToolResult(part.id, result_parts(result), is_error=bool(result.error))
 
 
 def _count_parts(events: list[Event]) -> int:

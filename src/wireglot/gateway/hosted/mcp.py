@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -92,6 +92,12 @@ class McpRunner:
         return session
 
 
+class _Approvals(NamedTuple):
+    calls: dict[str, HostedCall]
+    """Calls of one server that a user was asked about, by the id of the approval."""
+    answers: dict[str, Approval]
+
+
 class McpSession:
     """Implements `HostedSession`."""
 
@@ -170,8 +176,7 @@ class McpSession:
                     result = failed("too_many_requests", said)
                 self._ran[id] = RanCall(own.id, own, result)
 
-    def _approvals(self, messages: tuple[Message, ...]) -> tuple[dict[str, HostedCall], dict[str, Approval]]:
-        """Calls of this server that a user was asked about, and the answers."""
+    def _approvals(self, messages: tuple[Message, ...]) -> _Approvals:
         calls: dict[str, HostedCall] = {}
         answers: dict[str, Approval] = {}
         for each in _approvals_in(_parts(messages), self._form):
@@ -179,16 +184,16 @@ class McpSession:
                 answers[each.id] = each
             elif each.call.server == self._server:
                 calls[each.id] = each.call
-        return calls, answers
+        return _Approvals(calls, answers)
 
     def _conversation(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """The conversation with calls by the names that the model knows. An approved call is followed by the
         actual one; a denied call, or one that is run only now, becomes a call and its result here."""
-        calls, answers = self._approvals(messages)
+        approvals = self._approvals(messages)
         made = {
             part.id for part in _parts(messages) if type(part) is ToolCall and part.namespace == self._server
         }
-        if not calls and not made and not any(map(self._lists, _parts(messages))):
+        if not approvals.calls and not made and not any(map(self._lists, _parts(messages))):
             return messages
         shown: list[Message] = []
         for message in messages:
@@ -196,28 +201,32 @@ class McpSession:
             for part in message.content:
                 if self._lists(part):
                     continue
-                if type(part) is ToolCall and part.id in made:
-                    name = called_name(self._called(part.name))
-                    content.append(replace(part, name=name, namespace="", extra=None))
-                    continue
-                if type(part) is ToolResult and part.call_id in made:
-                    content.append(replace(part, extra=None))
-                    continue
-                approval = self._form.approval(part) if type(part) is Foreign else None
-                if approval is None or approval.id not in calls:
-                    content.append(part)
-                    continue
-                answer, ran = answers.get(approval.id), self._ran.get(approval.id)
-                if answer is None or (answer.approved and ran is None):
-                    continue
-                call = calls[approval.id]
-                if approval.call is not None:
-                    content.append(ToolCall(f"call_{call.id}", called_name(call), encode_text(call.input)))
-                else:
-                    content.append(_result(call, answer, ran))
+                own = self._renamed(part) if _is_of(part, made) else self._approved(part, approvals)
+                if own is not None:
+                    content.append(own)
             if content or not message.content:
                 shown.append(replace(message, content=tuple(content)))
         return tuple(shown)
+
+    def _renamed(self, part: Part) -> Part:
+        """A call of this server or its result, as a function's."""
+        if type(part) is ToolCall:
+            return replace(part, name=called_name(self._called(part.name)), namespace="", extra=None)
+        return replace(part, extra=None)
+
+    def _approved(self, part: Part, approvals: _Approvals) -> Part | None:
+        """A request for approval or its answer, as the call and its result; None while there is no result.
+        Other parts stay."""
+        approval = self._form.approval(part) if type(part) is Foreign else None
+        if approval is None or approval.id not in approvals.calls:
+            return part
+        call, answer = approvals.calls[approval.id], approvals.answers.get(approval.id)
+        ran = self._ran.get(approval.id)
+        if answer is None or (answer.approved and ran is None):
+            return None
+        if approval.call is not None:
+            return ToolCall(f"call_{call.id}", called_name(call), encode_text(call.input))
+        return _result(call, answer, ran)
 
     def _lists(self, part: Part) -> bool:
         return type(part) is Foreign and self._form.listed(part) == self._server
@@ -232,6 +241,12 @@ def _result(call: HostedCall, answer: Approval, ran: RanCall | None) -> ToolResu
         return ToolResult(f"call_{call.id}", (Text(said),), is_error=True)
     content = result_parts(ran.result)
     return ToolResult(f"call_{call.id}", content, is_error=bool(ran.result.error))
+
+
+def _is_of(part: Part, calls: set[str]) -> bool:
+    return (type(part) is ToolCall and part.id in calls) or (
+        type(part) is ToolResult and part.call_id in calls
+    )
 
 
 def _parts(messages: Iterable[Message]) -> Iterable[Part]:

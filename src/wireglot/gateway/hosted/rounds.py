@@ -8,21 +8,22 @@ the gateway's functions and the end of a round are held back.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from wireglot.gateway.hosted.runner import result_parts
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.ending import KeepsAll
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.targets.routing import Target
 from wireglot_core.dialects.base import Context, Dialect, Rendered, StreamWriter
-from wireglot_core.ir.content import Citation, Extra, Text, ToolCall
+from wireglot_core.ir.content import Citation, Extra, Part, Text, ToolCall, ToolResult
 from wireglot_core.ir.errors import ApiError
-from wireglot_core.ir.hosted import WebSource
+from wireglot_core.ir.hosted import RanCall, WebSource, without_calls
 from wireglot_core.ir.loss import Loss
-from wireglot_core.ir.outcome import Response, Usage
+from wireglot_core.ir.outcome import Response, Stop, Usage
 from wireglot_core.ir.request import Request
 from wireglot_core.ir.stream import (
     Delta,
@@ -113,7 +114,6 @@ class RoundWriter:
     """Implements `StreamWriter`, for one attempt of one round."""
 
     def __init__(self, answer: OneAnswer, names: frozenset[str], context: Context) -> None:
-        """`names`: of the functions that the gateway runs."""
         self.losses: list[Loss] = []
         self.finish: Finish | None = None
         self.usage: Usage | None = None
@@ -123,9 +123,10 @@ class RoundWriter:
         self.held: list[Event | int] = []
         """Events after the first of these calls; an index in place of a call."""
         self._answer = answer
-        self._names = names
+        self.names = names
+        """Of the functions that the gateway runs."""
         self._context = context
-        self._sources = tuple(answer.sources)
+        self.sources = tuple(answer.sources)
         """The sources that the model knew when it wrote this round: its texts may cite them."""
         self._passes = not names and not answer.parts and not answer.sources
         """Whether the parts pass unchanged: the first round of a request in which no tool is run."""
@@ -163,7 +164,7 @@ class RoundWriter:
         index = event.index
         if type(event) is PartStart:
             part = event.part
-            if type(part) is not ToolCall or part.name not in self._names:
+            if type(part) is not ToolCall or part.name not in self.names:
                 return False
             self.calls[index] = part
             self._texts[index] = [part.arguments]
@@ -194,7 +195,7 @@ class RoundWriter:
         if type(event) is PartStart:
             started = sum(type(each) is PartStart for each in after) if after else 0
             index = self._moved[event.index] = self._answer.parts + started
-            if type(event.part) is Text and self._sources:
+            if type(event.part) is Text and self.sources:
                 self._texts[event.index] = [event.part.text]
             return event if index == event.index else msgspec.structs.replace(event, index=index)
         if type(event) is Delta:
@@ -206,10 +207,68 @@ class RoundWriter:
             index = self._moved[event.index]
             texts = self._texts.pop(event.index, None)
             if texts is not None:
-                found = cited("".join(texts), self._sources, quotes=self._answer.quotes)
+                found = cited("".join(texts), self.sources, quotes=self._answer.quotes)
                 event = msgspec.structs.replace(event, citations=event.citations + found)
             return msgspec.structs.replace(event, index=index)
         return event
+
+
+class RoundResult:
+    """A round that came to its end: the answer as the model wrote it, and what its calls of the gateway's
+    functions brought."""
+
+    def __init__(self, writer: RoundWriter, finish: Finish, kept: Response) -> None:
+        self.writer = writer
+        self.finish = finish
+        self.kept = kept
+        self.brought: dict[str, tuple[RanCall, tuple[Part, ...]]] = {}
+        """By the id of the model's call: the call that was run, and the parts that the client was shown."""
+        self.calls_others = bool(writer.calls) and any(
+            type(part) is ToolCall and part.name not in writer.names for part in kept.content
+        )
+        """Whether the model also calls tools of the client's own."""
+
+    @property
+    def usage(self) -> Usage | None:
+        return self.writer.usage
+
+    @property
+    def stop(self) -> Stop:
+        """The end as the client is shown it: it does not see the calls of the gateway's functions."""
+        hides_calls = self.writer.calls and not self.calls_others
+        return without_calls(self.finish.stop) if hides_calls else self.finish.stop
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether every call has its result: the model can go on."""
+        pending = any(ran.call is not None and ran.call.pending for ran, _ in self.brought.values())
+        return bool(self.brought) and not self.calls_others and not pending
+
+    def held_events(self) -> Iterator[Event]:
+        """Events that were held back after a call. Show each before the next is made: it moves that one."""
+        return (self.writer.moved(entry) for entry in self.writer.held if not isinstance(entry, int))
+
+    def shown_content(self, *, quotes: bool) -> Iterator[Part]:
+        """The content as the client is shown it: calls that were run in place of those of the model."""
+        writer = self.writer
+        for part in self.kept.content:
+            if type(part) is Text and writer.sources:
+                found = cited(part.text, writer.sources, quotes=quotes)
+                yield msgspec.structs.replace(part, citations=part.citations + found)
+            elif type(part) is not ToolCall or part.name not in writer.names:
+                yield part
+            elif part.id in self.brought:
+                yield from self.brought[part.id][1]
+
+    def results(self) -> tuple[ToolResult, ...]:
+        """The results for the model, in the order of its calls."""
+        results = []
+        for part in self.kept.content:
+            if type(part) is ToolCall and part.id in self.brought:
+                result = self.brought[part.id][0].result
+                assert result is not None
+                results.append(ToolResult(part.id, result_parts(result), is_error=bool(result.error)))
+        return tuple(results)
 
 
 class RoundReply(CollectedReply):
@@ -260,6 +319,15 @@ class Round(KeepsAll):
         self.request, self._names = other.request, other._names
         exchange.rewrite(self.request)
         exchange.own_functions = self._names
+
+    def result(self) -> RoundResult | None:
+        """None if the round has no end."""
+        writer, kept = self.writer, self.kept
+        if writer is None or writer.finish is None:
+            return None
+        if kept is None:  # its key was revoked: the answer ends here
+            kept = Response("", self._answer.exchange.job.model, (), writer.finish.stop)
+        return RoundResult(writer, writer.finish, kept)
 
     def codec(self, spoken: Dialect) -> Dialect:
         """The client's dialect, with writers that write one answer of all rounds."""
