@@ -18,7 +18,8 @@ from wireglot.gateway.entry.routes import LOGIN_PATHS, SECOND_ROOT, Asked, NoRou
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.access import SecuredReply, secured
 from wireglot.gateway.inspector.inspector import Inspector, max_body_bytes
-from wireglot.gateway.login.pages import MAX_BODY_BYTES, LoginPages
+from wireglot.gateway.login.pages import LoginPages
+from wireglot.gateway.login.replies import MAX_BODY_BYTES
 from wireglot.gateway.observe.client_names import OWN_AGENT
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import ExchangeRecord

@@ -19,7 +19,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.login import pages
 from wireglot.gateway.login.device_codes import TooMany
 from wireglot.gateway.login.oidc import ProviderDown
-from wireglot.gateway.login.pages import OAuthError, _base, _fields, _is_same_site, _retry_after
+from wireglot.gateway.login.replies import BUSY, OAuthError, base_url, form_fields, is_same_site, retry_after
 from wireglot.gateway.login.tokens import Person, SignInRefused
 from wireglot.gateway.settings import LoginSettings
 from wireglot.stores import StoreDown
@@ -48,7 +48,9 @@ class Door:
         inside: Any = offline.gateway
         self.pages: Any = inside._parts.pages.login
         self.notes: list[tuple[str, str, dict[str, Any]]] = []
-        self.pages._note = self.pages._tokens._note = self._note
+        protocol = self.pages._protocol
+        for noting in (protocol, protocol._tokens, self.pages._approval, self.pages._at_provider):
+            noting._note = self._note
         self.cookie = ""
         self.csrf = ""
 
@@ -186,7 +188,7 @@ def test_errors_of_the_protocol(door: Door, path: str, fields: Any, status: int,
     ("problem", "status", "document", "wait"),
     [
         (OAuthError("x", "y", 418, 7.2), 418, {"error": "x", "error_description": "y"}, "7"),
-        (TooMany(90.0), 429, {"error": "slow_down", "error_description": pages._BUSY}, "90"),
+        (TooMany(90.0), 429, {"error": "slow_down", "error_description": BUSY}, "90"),
         (
             StoreDown("away"),
             503,
@@ -221,7 +223,7 @@ def test_what_fails_is_an_error_of_the_protocol(
         raise problem
 
     door.notes.clear()
-    door.pages._protocol["login.revoke"] = failing
+    door.pages._protocol._handlers["login.revoke"] = failing
     got = door.form("/oauth/revoke", token="x")
     assert (got.status, got.json, got.headers["retry-after"]) == (status, document, wait)
     said = [("error", "identity provider not usable", {"detail": "away"})]
@@ -231,7 +233,7 @@ def test_what_fails_is_an_error_of_the_protocol(
 @rows(
     ("problem", "status", "title", "said", "wait"),
     [
-        (TooMany(90.4), 429, "Too many attempts", pages._BUSY, "90"),
+        (TooMany(90.4), 429, "Too many attempts", BUSY, "90"),
         (StoreDown("away"), 503, "Not available", pages._LATER, None),
         (RequestError("shed", "later"), 503, "Not possible", "later", None),
         (RequestError("bad", "wrong"), 400, "Not possible", "wrong", None),
@@ -255,7 +257,7 @@ def test_what_fails_is_a_page(
 
 @rows(("seconds", "header"), [(0.0, "1"), (0.4, "1"), (1.4, "1"), (2.6, "3"), (600.0, "600")])
 def test_seconds_to_wait(seconds: float, header: str) -> None:
-    assert _retry_after(seconds) == ("retry-after", header)
+    assert retry_after(seconds) == ("retry-after", header)
 
 
 @rows(
@@ -274,7 +276,7 @@ def test_a_new_token_is_known_everywhere_before_it_is_sent(
     store = SimpleNamespace(shared=SimpleNamespace(value=shared), url=SimpleNamespace(value=url))
     settings = SimpleNamespace(store=store, server=SimpleNamespace(workers=workers))
     before = door.offline.seconds
-    door.offline.call(door.pages._settled(settings))
+    door.offline.call(door.pages._protocol._settled(settings))
     look = door.offline.state.pace.keys_look_seconds
     assert round(door.offline.seconds - before, 6) == (round(1.2 * look + 0.3, 6) if waits else 0.0)
 
@@ -489,12 +491,12 @@ def test_the_style_is_cached(door: Door) -> None:
 )
 def test_the_address_of_the_gateway(host: str, more: Any, base: str | None) -> None:
     made = head("GET", "/device", host=host, **more)
-    assert _base(made, LoginSettings(public_url="https://g.example")) == "https://g.example"
+    assert base_url(made, LoginSettings(public_url="https://g.example")) == "https://g.example"
     if base is not None:
-        assert _base(made, LoginSettings()) == base
+        assert base_url(made, LoginSettings()) == base
         return
     with pytest.raises(RequestError, match=r"login\.public_url") as raised:
-        _base(made, LoginSettings())
+        base_url(made, LoginSettings())
     assert (raised.value.error.kind, raised.value.error.code) == ("not_found", "unknown_url")
 
 
@@ -510,7 +512,7 @@ def test_the_address_of_the_gateway(host: str, more: Any, base: str | None) -> N
     ],
 )
 def test_whether_a_form_is_ours(headers: Any, same: bool) -> None:
-    assert _is_same_site(head("POST", "/device", **headers), BASE) is same
+    assert is_same_site(head("POST", "/device", **headers), BASE) is same
 
 
 def _page(body: bytes, verb: str = "login.token", **headers: str) -> Any:
@@ -541,13 +543,13 @@ def _page(body: bytes, verb: str = "login.token", **headers: str) -> Any:
 def test_fields_of_a_form(kind: str, body: bytes, fields: Any) -> None:
     headers = {"content_type": kind} if kind else {}
     if fields is not None:
-        assert _fields(_page(body, **headers)) == fields
+        assert form_fields(_page(body, **headers)) == fields
         return
     with pytest.raises(OAuthError) as refused:
-        _fields(_page(body, **headers))
+        form_fields(_page(body, **headers))
     assert (refused.value.error, refused.value.status) == ("invalid_request", 400)
     with pytest.raises(RequestError, match="expected a form") as raised:
-        _fields(_page(body, "login.decide", **headers))
+        form_fields(_page(body, "login.decide", **headers))
     assert raised.value.error.code == "invalid_value"
 
 
@@ -624,7 +626,7 @@ class People:
         self.problem: Exception | None = None
         self._person = Person(f"{ISSUER}\neve", owner, "team")
         self._refresh_token = refresh_token
-        door.pages._provider.person = self.person
+        door.pages._at_provider._provider.person = self.person
 
     async def person(self, login: Any, attempt: Any, query: Any, back: str) -> tuple[Person, str]:
         self.asked.append((attempt, query, back))
@@ -679,8 +681,8 @@ def test_a_key_without_an_owner_is_shown_by_its_name() -> None:
         known = next(key.digest for key in offline.settings.keys if digest.endswith(key.digest))
         begun = door.begin()
         code = begun["user_code"].replace("-", "")
-        session = replace(door.pages._browsers.begin(), user_code=code, parent=known)
-        door.cookie = door.pages._browsers.cookie(session, "https://g.example")[1].partition(";")[0]
+        session = replace(door.pages._approval._browsers.begin(), user_code=code, parent=known)
+        door.cookie = door.pages._approval._browsers.cookie(session, "https://g.example")[1].partition(";")[0]
         assert "You are signed in as <strong>ada</strong>" in text(door.get("/device"))
 
 
