@@ -190,7 +190,7 @@ def _request_path(
         media=web.media,
         contexts=contexts,
     )
-    uses = ToolUses(state.quotas, state.ledger)
+    uses = ToolUses(state.quotas.tools, state.ledger)
     steps = StepParts(
         state=state,
         router=router,

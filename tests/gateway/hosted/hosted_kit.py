@@ -120,7 +120,7 @@ class HostedStage:
         self.gateway = LiveGateway(toml + _SEARCH + self._more).start()
         inside: Any = self.gateway.process.gateway
         runners, state = inside._parts.pipeline.parts.runners, inside._parts.state
-        uses = ToolUses(state.quotas, state.ledger)
+        uses = ToolUses(state.quotas.tools, state.ledger)
         runners.update(web_runners(lambda _: self.web, lambda _: self.web, SourceSealer(state.sealer), uses))
         self.documents.of(self.gateway)
         return self

@@ -50,7 +50,7 @@ class Stage:
         self.offline = offline
         self.web = ScriptedWeb()
         inside: Any = offline.gateway
-        uses = ToolUses(offline.state.quotas, offline.state.ledger)
+        uses = ToolUses(offline.state.quotas.tools, offline.state.ledger)
         sealed = SourceSealer(offline.state.sealer)
         inside._parts.pipeline.parts.runners.update(
             web_runners(lambda _: self.web, lambda _: self.web, sealed, uses)

@@ -17,7 +17,7 @@ from google.genai import types
 from tests.gateway.faults.faults_kit import BY_NAME, every_dialect, start
 from tests.gateway.relay.test_judge import requests_by_operation
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from wireglot.gateway.state.quotas.quotas import MAX_UNRESERVED_REQUESTS
+from wireglot.gateway.state.quotas.budgets import MAX_UNRESERVED_REQUESTS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
 from wireglot_core.dialects.base import Context

@@ -156,7 +156,7 @@ class Desk:
         )
         record.usage_source = "provider" if usage is not None else "none"
         self.limiter.settle(claim, record, ended)
-        await asyncio.gather(*self.limiter._work)
+        await asyncio.gather(*self.limiter.settlements.work)
         return record
 
     def spent(self, name: str) -> int:

@@ -25,7 +25,7 @@ def reported(watch: BudgetWatch) -> dict[tuple[str, ...], float]:
 def test_a_budget_is_reported_as_far_as_it_is_used() -> None:
     async def work() -> None:
         desk = Desk(cost_per_day=10 * DOLLAR, tokens_per_month=1_000_000)
-        watch = desk.limiter.budgets
+        watch = desk.limiter.watch
         claim = await desk.admit(max_tokens=10)
         assert reported(watch) == {}, "nobody has looked yet"
         await desk.settle(claim, Usage(input=500_000, output=400_000))
@@ -41,7 +41,7 @@ def test_what_cannot_be_looked_up_stays_as_it_was() -> None:
     async def work() -> None:
         desk = Desk(tokens_per_day=100)
         await desk.settle(await desk.admit(max_tokens=10), Usage(input=50))
-        watch = desk.limiter.budgets
+        watch = desk.limiter.watch
         await watch.look()
         desk.counters.down = True
         with pytest.raises(StoreDown):
@@ -75,7 +75,7 @@ def test_nobody_watches_a_key_without_budgets() -> None:
     async def work() -> None:
         desk = Desk(requests_per_minute=5)
         await desk.admit()
-        assert not desk.limiter.budgets._watched
+        assert not desk.limiter.watch._watched
 
     run(work())
 
@@ -83,7 +83,7 @@ def test_nobody_watches_a_key_without_budgets() -> None:
 def test_a_key_made_again_under_a_name_is_reported_by_what_it_used_itself() -> None:
     async def work() -> None:
         desk = Desk(tokens_per_day=100)
-        watch = desk.limiter.budgets
+        watch = desk.limiter.watch
         for created, used in ((int(NOON * 1000), 90), (int(NOON * 1000) + 5, 10)):
             desk.created = created
             await desk.settle(await desk.admit(max_tokens=5), Usage(input=used))

@@ -78,7 +78,8 @@ def stage() -> Iterator[tuple[LiveGateway, ScriptedUpstream, Down]]:
         state = gateway.process.state
         counters = Down(wall=lambda: NOON)
         state.quotas.wall = lambda: NOON
-        state.quotas._counters = state.quotas.budgets._counters = counters
+        for reader in (state.quotas, state.quotas.watch, state.quotas.budgets):
+            reader._counters = counters
         yield gateway, upstream, counters
 
 
@@ -97,7 +98,7 @@ def _fresh(stage: Any) -> None:
 
 async def _wait(gateway: LiveGateway) -> None:
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while gateway.process.state.quotas._work or gateway.process.gateway.in_flight:
+        while gateway.process.state.quotas.settlements.work or gateway.process.gateway.in_flight:
             await asyncio.sleep(0)
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.gateway.state.quotas_kit import DOLLAR, MIDNIGHT, NOON, SETTINGS, Desk, run, used
 from tests.tiers import rows
 from wireglot.gateway.errors import error_headers
-from wireglot.gateway.state.quotas.quotas import MAX_UNRESERVED_REQUESTS
+from wireglot.gateway.state.quotas.budgets import MAX_UNRESERVED_REQUESTS
 from wireglot.gateway.targets.routing import route
 from wireglot.stores.records import Budget, KeyQuotas
 from wireglot_core.ir.outcome import Usage
@@ -178,12 +178,12 @@ def test_what_runs_over_midnight_is_charged_to_the_day_on_which_it_began() -> No
         desk.wall = MIDNIGHT
         after = await desk.admit(max_tokens=10)
         yesterday, today = (f"budget:me:tokens:2026-11-{day}" for day in (15, 16))
-        assert desk.limiter._held == {yesterday: 3, today: 1}
+        assert desk.limiter.budgets._held == {yesterday: 3, today: 1}
         for claim in (*before, after):
             await desk.settle(claim, Usage(output=400))
         assert await desk.counters.known([yesterday, today]) == {today: 400}, "yesterday is over"
-        assert not desk.limiter._held
-        assert not desk.limiter._reserved
+        assert not desk.limiter.budgets._held
+        assert not desk.limiter.budgets._reserved
         await desk.admit()
 
     run(work())

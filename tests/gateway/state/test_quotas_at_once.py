@@ -14,7 +14,8 @@ from tests.gateway.kit import exchange
 from tests.gateway.state.quotas_kit import DOLLAR, NOON, Desk, run, used
 from tests.stores.conftest import MEMORY, REDIS, SQLITE, open_counters
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.state.quotas.quotas import MAX_UNRESERVED_REQUESTS, Quotas
+from wireglot.gateway.state.quotas.budgets import MAX_UNRESERVED_REQUESTS
+from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.state.quotas.reservation import MAX_USUAL_ROUTES, Reservation, UsualOutput
 from wireglot.gateway.targets.routing import route
 from wireglot_core.ir.outcome import Usage
@@ -95,8 +96,8 @@ def test_the_last_cent_is_exceeded_by_no_more_than_what_runs() -> None:
         assert "running requests may use the rest" in refused[0].error.message
         await settled(desk, admitted, Usage(output=1000))  # 0.10 USD
         assert desk.spent(BUDGET) == DOLLAR - 10_000 + MAX_UNRESERVED_REQUESTS * 100_000
-        assert not desk.limiter._held
-        assert not desk.limiter._reserved
+        assert not desk.limiter.budgets._held
+        assert not desk.limiter.budgets._reserved
         assert {fault.error.code for fault in (await at_once(desk, 90, **DEAR))[1]} == {"insufficient_quota"}
 
     run(work())

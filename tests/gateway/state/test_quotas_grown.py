@@ -12,7 +12,7 @@ from tests.gateway.state.quotas_kit import SETTINGS, Desk, run
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.state.quotas.quotas import MAX_UNRESERVED_REQUESTS
+from wireglot.gateway.state.quotas.budgets import MAX_UNRESERVED_REQUESTS
 from wireglot.gateway.state.quotas.reservation import Reservation
 from wireglot.gateway.targets.routing import route
 from wireglot.stores.base import StoreDown
@@ -43,15 +43,15 @@ def test_a_history_is_reserved_on_top_and_refuses_nothing() -> None:
         desk = Desk(tokens_per_day=20_000)
         jobs = [with_history(desk) for _ in range(MAX_UNRESERVED_REQUESTS)]
         claims = [await desk.admit(job) for job in jobs]
-        assert desk.limiter._reserved[NOW] < 2000
+        assert desk.limiter.budgets._reserved[NOW] < 2000
         for claim, job in zip(claims, jobs, strict=True):
             await grow(desk, claim, job)
-        assert desk.limiter._reserved[NOW] > 20_000
+        assert desk.limiter.budgets._reserved[NOW] > 20_000
         with pytest.raises(RequestError, match="running requests"):
             await desk.admit(with_history(desk))
         for claim in claims:
             await desk.settle(claim, None, RequestError("internal", "x"), attempts=0)
-        assert not desk.limiter._reserved
+        assert not desk.limiter.budgets._reserved
         assert desk.spent(NOW) == 0
         await desk.limiter.close()
 
@@ -79,8 +79,8 @@ def test_a_client_that_leaves_while_its_history_is_charged_leaves_nothing_charge
         desk.limiter.settle(claim, ExchangeRecord("req", 0.0), left.value)
         await asyncio.sleep(0)
         gate.set()
-        await asyncio.gather(*desk.limiter._work)
-        assert not desk.limiter._reserved
+        await asyncio.gather(*desk.limiter.settlements.work)
+        assert not desk.limiter.budgets._reserved
         assert desk.spent(NOW) == 0
         assert desk.counters._rates["rate:me:tpm"] == desk.clock * 1000, "the rate is given back as well"
 
@@ -102,7 +102,7 @@ def test_counters_that_go_away_while_a_history_is_charged_keep_none_of_it(
             patch.setattr(desk.counters, "settle", fail)
             await grow(desk, claim, job)
         await desk.settle(claim, None, RequestError("internal", "x"), attempts=0)
-        assert not desk.limiter._reserved
+        assert not desk.limiter.budgets._reserved
         assert desk.counters._rates["rate:me:tpm"] == desk.clock * 1000
 
     run(work())
@@ -145,7 +145,7 @@ def test_what_was_used_is_charged_once_when_the_counters_are_back(
 
     async def work() -> None:
         desk = Desk(tokens_per_day=1000)
-        desk.limiter.again_seconds = (0.0, 0.0)
+        desk.limiter.settlements.again_seconds = (0.0, 0.0)
         real, left = desk.counters.settle, [1]
 
         async def once(claims: Any) -> None:

@@ -63,7 +63,9 @@ def stage() -> Iterator[tuple[LiveGateway, ScriptedUpstream]]:
 @pytest.fixture(autouse=True)
 def _fresh(stage: tuple[LiveGateway, ScriptedUpstream]) -> None:
     gateway, upstream = stage
-    wait_until(lambda: not gateway.process.gateway.in_flight and not gateway.process.state.quotas._work)
+    wait_until(
+        lambda: not gateway.process.gateway.in_flight and not gateway.process.state.quotas.settlements.work
+    )
     upstream.reset()
 
 
@@ -207,7 +209,7 @@ def test_anyone_who_leaves_its_streams_pays_for_them(stage: Any, client: str) ->
         call.leave(reset=True)
     wait_until(lambda: len(lines_of(gateway, model)) == 5)
     assert {line["outcome"] for line in lines_of(gateway, model)} == {"client_abort"}
-    wait_until(lambda: not gateway.process.state.quotas._work)
+    wait_until(lambda: not gateway.process.state.quotas.settlements.work)
     charged = spent(gateway, budget) - before
     assert in_the_ledger(gateway) - written == charged, "a budget that begins again from it forgets nothing"
     assert 5 * 200 <= charged <= 5 * 2000, "what went in at least, and not all that was reserved"
@@ -252,7 +254,7 @@ def test_an_answer_without_usage_is_in_the_ledger_as_it_was_charged(
     model = f"m-without-{client}-{streamed}"
     assert ask(gateway, BY_NAME[client], model, "word " * 80, stream=streamed, headers=headers).status == 200
     wait_until(lambda: lines_of(gateway, model))
-    wait_until(lambda: not gateway.process.state.quotas._work)
+    wait_until(lambda: not gateway.process.state.quotas.settlements.work)
     charged = spent(gateway, budget) - before
     assert 200 <= charged <= 2000
     assert in_the_ledger(gateway) - written == charged
@@ -269,7 +271,7 @@ def test_a_provider_that_nobody_waited_for_has_read_the_request(stage: Any) -> N
     before, written = spent(gateway, budget), in_the_ledger(gateway)
     assert ask(gateway, BY_NAME["openai-chat"], "m-late", "word " * 400, headers=headers).status == 504
     wait_until(lambda: lines_of(gateway, "m-late"))
-    wait_until(lambda: not gateway.process.state.quotas._work)
+    wait_until(lambda: not gateway.process.state.quotas.settlements.work)
     charged = spent(gateway, budget) - before
     assert 400 <= charged <= 1000
     assert in_the_ledger(gateway) - written == charged
@@ -289,7 +291,11 @@ def test_leaving_again_and_again_runs_into_the_budget(stage: Any) -> None:
         if call.response.status == 200:
             call.until(b"data: ")
         call.leave(reset=True)
-        wait_until(lambda: not gateway.process.gateway.in_flight and not gateway.process.state.quotas._work)
+        wait_until(
+            lambda: (
+                not gateway.process.gateway.in_flight and not gateway.process.state.quotas.settlements.work
+            )
+        )
     assert statuses[0] == 200
     assert statuses[-1] == 429
     upstream.reset()
@@ -334,7 +340,7 @@ def test_an_agents_parallel_requests_are_answered_at_half_of_its_budget(stage: A
     finally:
         opened.set()
     assert [call.rest().status for call in calls] == [200] * 20
-    wait_until(lambda: not gateway.process.state.quotas._work)
+    wait_until(lambda: not gateway.process.state.quotas.settlements.work)
     assert 500_000 < spent(gateway, budget) < 600_000
     upstream.reset()
 

@@ -66,7 +66,7 @@ def test_requests_side_by_side_with_a_held_history_are_answered_until_it_is_spen
     replies = ask(live, *[("POST", "/v1/responses", body)] * 12)
     assert sum(reply.status == 200 for reply in replies) >= 3
     quotas = live.process.state.quotas
-    wait_until(lambda: not live.process.gateway.in_flight and not quotas._work)
+    wait_until(lambda: not live.process.gateway.in_flight and not quotas.settlements.work)
     (reply,) = ask(live, ("POST", "/v1/responses", body))
     assert (reply.status, reply.json()["error"]["code"]) == (429, "insufficient_quota")
 

@@ -13,7 +13,8 @@ from tests.stores.conftest import MEMORY, REDIS, SQLITE, open_counters
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
-from wireglot.gateway.state.quotas.quotas import MAX_UNRESERVED_REQUESTS, Quotas
+from wireglot.gateway.state.quotas.budgets import MAX_UNRESERVED_REQUESTS
+from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.state.quotas.reservation import Reservation
 from wireglot.gateway.targets.routing import route
 from wireglot_core.ir.outcome import Usage
@@ -135,7 +136,7 @@ def test_a_long_request_keeps_both_places() -> None:
     async def work() -> None:
         desk = Desk(concurrent=1)
         desk.join("research", concurrent=1)
-        desk.limiter.renewed_seconds = 0.001
+        desk.limiter.leases.renewed_seconds = 0.001
         claim = await desk.admit(max_tokens=10)
         before = {name: dict(places) for name, places in desk.counters._places.items()}
         assert set(before) == {"places:me", "places:group:research"}
@@ -188,9 +189,9 @@ def test_the_metrics_have_the_group_beside_its_keys() -> None:
         desk = Desk(tokens_per_day=1000)
         desk.join("research", tokens_per_day=2000)
         await desk.settle(await desk.admit(max_tokens=10), Usage(input=500))
-        await desk.limiter.budgets.look()
+        await desk.limiter.watch.look()
         metrics = Metrics()
-        desk.limiter.budgets.publish(metrics)
+        desk.limiter.watch.publish(metrics)
         assert dict(metrics._all[-1]._read()) == {  # type: ignore[union-attr]  # a reading
             ("me", "tokens", "day"): 0.5,
             ("group:research", "tokens", "day"): 0.25,

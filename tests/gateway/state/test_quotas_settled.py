@@ -65,7 +65,7 @@ def test_what_a_provider_reported_before_the_client_left_is_believed() -> None:
         record = ExchangeRecord("r", 0.0, attempts=1, provider="mine", usage=Usage(cache_read=700, output=1))
         record.usage_source = "partial"
         desk.limiter.settle(claim, record, asyncio.CancelledError())
-        await asyncio.gather(*desk.limiter._work)
+        await asyncio.gather(*desk.limiter.settlements.work)
         assert record.usage == Usage(cache_read=700, output=10)
 
     run(work())
@@ -100,7 +100,7 @@ def test_a_request_refused_by_another_limit_leaves_its_place() -> None:
 def test_the_place_of_a_stream_of_hours_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         desk = Desk(concurrent=1)
-        desk.limiter.renewed_seconds = 0.001
+        desk.limiter.leases.renewed_seconds = 0.001
         claim = await desk.admit()
         for _ in range(5):
             desk.clock += 50
@@ -197,9 +197,9 @@ def test_a_client_that_leaves_while_its_place_is_being_taken_takes_nothing() -> 
         with pytest.raises(asyncio.CancelledError):
             await waiting
         gate.set()
-        await asyncio.gather(*desk.limiter._work)
-        assert not desk.limiter._held
-        assert not desk.limiter._reserved
+        await asyncio.gather(*desk.limiter.settlements.work)
+        assert not desk.limiter.budgets._held
+        assert not desk.limiter.budgets._reserved
         assert not desk.counters._places
 
     run(work())
@@ -231,8 +231,8 @@ def test_a_request_whose_rate_cannot_be_taken_reserves_nothing() -> None:
         fault = await desk.refused(max_tokens=50)
         assert "cannot be checked" in fault.error.message
         desk.counters.late.set()
-        assert not desk.limiter._held
-        assert not desk.limiter._reserved
+        assert not desk.limiter.budgets._held
+        assert not desk.limiter.budgets._reserved
 
     run(work())
 
@@ -242,11 +242,11 @@ def test_money_for_a_search_that_is_taken_too_late_is_given_back(leaves: bool) -
     async def work() -> None:
         desk = Desk(cost_per_day=1)
         await desk.settle(await desk.admit(max_tokens=50), Usage())
-        claims = desk.limiter.claims_of_tool(desk.job().job, 5_000)
+        claims = desk.limiter.tools.claims(desk.job().job, 5_000)
         (name,) = [claim.name for claim in claims]
         before = desk.spent(name)
         if leaves:
-            taking = asyncio.create_task(desk.limiter.take(claims))
+            taking = asyncio.create_task(desk.limiter.tools.take(claims))
             await asyncio.sleep(0)
             taking.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -254,9 +254,9 @@ def test_money_for_a_search_that_is_taken_too_late_is_given_back(leaves: bool) -
         else:
             desk.counters.late = asyncio.Event()
             with pytest.raises(StoreDown):
-                await desk.limiter.take(claims)
+                await desk.limiter.tools.take(claims)
             desk.counters.late.set()
-        await asyncio.gather(*desk.limiter._work)
+        await asyncio.gather(*desk.limiter.settlements.work)
         assert desk.spent(name) == before
 
     run(work())

@@ -129,7 +129,7 @@ def test_the_key_table_survives_what_nobody_thought_of(monkeypatch: pytest.Monke
 def test_the_place_of_a_stream_is_renewed_after_an_odd_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         desk = Desk(concurrent=1)
-        desk.limiter.renewed_seconds = 0.001
+        desk.limiter.leases.renewed_seconds = 0.001
         claim = await desk.admit()
         real, odd = desk.counters.enter, [3]
 

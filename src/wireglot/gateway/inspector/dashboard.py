@@ -399,7 +399,7 @@ class DashboardPage:
         """The budgets of all keys and groups, or the viewer's own. None: they cannot be read now."""
         keys = [key for key in (*settings.keys, *self._keys.clients()) if viewer.sees(key.name)]
         try:
-            found = await self._quotas.budgets_now(keys[:_MAX_BUDGET_KEYS], settings)
+            found = await self._quotas.budgets.of_keys(keys[:_MAX_BUDGET_KEYS], settings)
         except StoreDown:
             return None
         return [

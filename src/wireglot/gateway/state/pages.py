@@ -139,9 +139,10 @@ class BudgetPages:
         reports = surface(page.asked.dialect).client.budgets
         assert reports is not None, "only a dialect with budgets has a path to them"
         key, settings = page.caller.key, page.settings
-        standings = await self._quotas.standings(key, settings) if key is not None else []
+        budgets = self._quotas.budgets
+        standings = await budgets.standings(key, settings) if key is not None else []
         await self._usage.flush()
-        spending = await self._quotas.spending(page.caller.name, key.created if key is not None else 0)
+        spending = await budgets.spending(page.caller.name, key.created if key is not None else 0)
         page.send(reports.page(standings, spending, settings.currency), more=[("cache-control", "no-store")])
 
 

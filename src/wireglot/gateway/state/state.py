@@ -149,7 +149,7 @@ class State:
         self._watch = asyncio.create_task(guard.forever(self._look, lambda: self.pace.store_look_seconds))
         budgets = Guarded(self.note, "limits: budgets")
         self._budget_watch = asyncio.create_task(
-            budgets.forever(self.quotas.budgets.look, lambda: self.pace.budgets_look_seconds)
+            budgets.forever(self.quotas.watch.look, lambda: self.pace.budgets_look_seconds)
         )
 
     def adopt(self, settings: Settings) -> None:
@@ -223,7 +223,7 @@ class State:
             self._reported = bool(trouble)
 
     def publish(self, metrics: Metrics) -> None:
-        self.quotas.budgets.publish(metrics)
+        self.quotas.watch.publish(metrics)
         metrics.read(
             "store_down",
             "1 while the store or Redis does not answer or rejects writes.",

@@ -17,7 +17,7 @@ from wireglot.gateway.observe.metrics import Metrics, Readings
 from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.account_details import shown_route
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.job import CANDIDATE
+from wireglot.gateway.request.job import CANDIDATE, Job
 from wireglot.gateway.request.token_weight import TOKEN, embedding_tokens, token_weight
 from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.gateway.targets.routing import Target
@@ -277,6 +277,17 @@ class Reservation(msgspec.Struct):
                 - (limit.claim.amount if isinstance(limit.claim, Rate) else 0)
             )
         ]
+
+
+def is_limited(job: Job) -> bool:
+    """Whether the caller's key or its group has any quota."""
+    key = job.caller.key
+    if key is None:
+        return False
+    if key.limits != UNLIMITED:
+        return True
+    group = job.settings.groups.get(key.group) if key.group else None
+    return group is not None and group.shared != UNLIMITED
 
 
 def reserve(

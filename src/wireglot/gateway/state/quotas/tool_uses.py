@@ -11,7 +11,7 @@ from wireglot.gateway.entry.guard import new_request_id
 from wireglot.gateway.observe.client_names import client_name
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
-from wireglot.gateway.state.quotas.quotas import Quotas
+from wireglot.gateway.state.quotas.tool_claims import ToolClaims
 from wireglot.stores.base import StoreDown
 from wireglot.stores.records import MICRO, Budget, Rate, UsageRow
 
@@ -20,18 +20,18 @@ _STATUS: Final[dict[UseOutcome, int]] = {"ok": 200, "error": 502, "client_abort"
 
 
 class ToolUses:
-    def __init__(self, quotas: Quotas, ledger: UsageLedger) -> None:
-        self._quotas = quotas
+    def __init__(self, claims: ToolClaims, ledger: UsageLedger) -> None:
+        self._claims = claims
         self._ledger = ledger
 
     async def begin(self, exchange: Exchange, kind: str, backend: str, price: float) -> ToolUse | str:
         """Begin one use; returns the refusal if it is not allowed."""
         job = exchange.job
         cost = round(price * MICRO)
-        claims = self._quotas.claims_of_tool(job, cost)
+        claims = self._claims.claims(job, cost)
         if claims:
             try:
-                refused = await self._quotas.take(claims)
+                refused = await self._claims.take(claims)
             except StoreDown:
                 return "the limits of this key cannot be checked at the moment"
             if refused:
@@ -72,7 +72,7 @@ class ToolUses:
                 )
             )
         if outcome == "error":
-            self._quotas.give_back([claim for claim in use.claims if isinstance(claim, Budget)])
+            self._claims.give_back([claim for claim in use.claims if isinstance(claim, Budget)])
 
 
 class ToolUse:
