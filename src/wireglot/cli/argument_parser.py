@@ -171,6 +171,14 @@ class Commands(Protocol):
     ) -> argparse.ArgumentParser: ...
 
 
+class Actions(Protocol):
+    """The subparsers of the actions of one command."""
+
+    def add_parser(
+        self, name: str, *, help: str, description: str | None = None, epilog: str | None = None
+    ) -> argparse.ArgumentParser: ...
+
+
 class _TakesOptions(Protocol):
     """A parser, or a group of options in it."""
 

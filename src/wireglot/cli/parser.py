@@ -12,7 +12,16 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from wireglot import __version__
-from wireglot.cli.argument_parser import ArgumentParser, Commands, add_config, flag, option, positive, shown
+from wireglot.cli.argument_parser import (
+    Actions,
+    ArgumentParser,
+    Commands,
+    add_config,
+    flag,
+    option,
+    positive,
+    shown,
+)
 
 _COMPLETION_EXAMPLES: Final = """\
 examples:
@@ -673,6 +682,16 @@ def _add_trace(commands: Commands) -> None:
         epilog=_TRACE_EXAMPLES,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, help="the action")
+    _add_trace_list(actions)
+    show = actions.add_parser("show", help="show one exchange: all four bodies, losses, times")
+    _add_exchange(show)
+    flag(show, "--full", "show everything in full, and each stream event")
+    _add_trace_diff(actions)
+    _add_trace_export(actions)
+    _add_trace_replay(actions)
+
+
+def _add_trace_list(actions: Actions) -> None:
     listed = actions.add_parser("list", help="list the latest exchanges", epilog=_FILTER_EXAMPLES)
     listed.add_argument(
         "filter",
@@ -700,9 +719,9 @@ def _add_trace(commands: Commands) -> None:
     option(listed, "--search", "TEXT", "only exchanges with this text in the row or the bodies")
     flag(listed, "--follow", "keep running: show exchanges as they end, until Ctrl-C")
     flag(listed, "--json", "print JSON; with --follow, one line per exchange")
-    show = actions.add_parser("show", help="show one exchange: all four bodies, losses, times")
-    _add_exchange(show)
-    flag(show, "--full", "show everything in full, and each stream event")
+
+
+def _add_trace_diff(actions: Actions) -> None:
     diff = actions.add_parser(
         "diff",
         help="compare both requests of an exchange, part by part; or two answers",
@@ -714,6 +733,9 @@ def _add_trace(commands: Commands) -> None:
         "other", nargs="?", metavar="OTHER", help="another ID, or file, to compare answers with"
     )
     flag(diff, "--full", "show the values of both sides")
+
+
+def _add_trace_export(actions: Actions) -> None:
     export = actions.add_parser(
         "export",
         help="write an exchange to one file, for a report or a test",
@@ -728,6 +750,9 @@ def _add_trace(commands: Commands) -> None:
         help="output file (default: standard output, unless it is a terminal; -: standard output always)",
     )
     flag(export, "--gzip", "compress with gzip")
+
+
+def _add_trace_replay(actions: Actions) -> None:
     replay = actions.add_parser(
         "replay",
         help="translate an exchange again and compare; or send it again",

@@ -38,7 +38,16 @@ from wireglot.gateway.config.table import Table, declared
 from wireglot.gateway.config.urls import base_url
 from wireglot.gateway.config.web import read_fetch, read_mcp, read_search
 from wireglot.gateway.setting_tables import ManagedSettings, TelemetrySettings
-from wireglot.gateway.settings import Provider, Secret, Settings
+from wireglot.gateway.settings import (
+    ClientKey,
+    Group,
+    LoginSettings,
+    Provider,
+    Rule,
+    Secret,
+    ServerSettings,
+    Settings,
+)
 from wireglot_core.plugins import load_dialects
 
 _ONLY_DEMO: Final = (
@@ -66,11 +75,60 @@ def load(
     may speak the dialects of installed packages; BadPlugin if one of those cannot be loaded.
     """
     load_dialects()
-    document = _document(path, content) if path is not None else {}
     source = str(path) if path is not None else ""
     problems = Problems()
+    document = overlaid(_document(path, content), environ, problems)
+    references = _references(path, environ, problems, kept)
+    whole = Table(read.with_overrides(document, overrides or {}), "", problems)
+
+    table = whole.table("server")
+    server = read_server(table, references, data_dir(environ), create=create_secret)
+    limits = whole.read(Settings, "limits")
+    access = _read_access(whole, references, server)
+    server = with_public_host(server, access.login)
+    store = read_store(whole.table("store"), references, data_dir(environ))
+    references.notes += [*shared_store_notes(store, server), *metrics_notes(server, len(access.keys))]
+    prices = read_prices(_given(whole, "prices"), problems)
+    if not problems.found or not _touched(problems, "keys"):
+        refuse_open_door(server, len(access.keys), table)
+    routing = _read_routing(path, whole, references, keys_needed=keys_needed)
+    currency = str(whole.values.get("currency") or Settings().currency)
+    search = read_search(whole.raw("search"), references, key_needed=keys_needed, currency=currency)
+    settings = whole.over(
+        Settings(source=source),
+        server=server,
+        limits=limits,
+        providers=routing.providers,
+        rules=routing.rules,
+        keys=access.keys,
+        groups=access.groups,
+        managed=access.managed,
+        telemetry=_read_telemetry(whole.table("telemetry"), references),
+        login=access.login,
+        search=search,
+        fetch=read_fetch(whole.raw("fetch"), search, references),
+        mcp=read_mcp(whole.raw("mcp"), problems),
+        store=store,
+        prices=prices,
+        off={name: unset.variable for name, unset in routing.off.items()},
+    )
+    _check_models(settings, routing, problems)
+    whole.close()
+    _warn_of_secrets(path, references)
+    problems.raise_any(source)
+    return msgspec.structs.replace(settings, notes=tuple(dict.fromkeys(references.notes)))
+
+
+def _document(path: Path | None, content: bytes | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    return read.document(path) if content is None else read.parse(content, str(path))
+
+
+def _references(
+    path: Path | None, environ: Mapping[str, str], problems: Problems, kept: Mapping[str, Secret] | None
+) -> References:
     notes: list[str] = []
-    document = read.with_overrides(overlaid(document, environ, problems), overrides or {})
     keys_file = kept_file(environ)
     base = path.parent if path is not None else Path()
     found = read_kept(keys_file, notes) if kept is None else kept
@@ -78,23 +136,51 @@ def load(
     if keys_file is not None and found and kept is None:
         with suppress(OSError):  # deleted meanwhile
             references.warn_if_open(keys_file, keys_file.stat().st_mode)
-    whole = Table(document, "", problems)
+    return references
 
-    table = whole.table("server")
-    server = read_server(table, references, data_dir(environ), create=create_secret)
-    limits = whole.read(Settings, "limits")
+
+def _warn_of_secrets(path: Path | None, references: References) -> None:
+    """Note a configuration with secrets that others can read."""
+    if references.literal and path is not None and path.exists():
+        references.warn_if_open(path, path.stat().st_mode)
+
+
+class _Access(msgspec.Struct, frozen=True):
+    """Who may call, and how people sign in."""
+
+    groups: dict[str, Group]
+    keys: tuple[ClientKey, ...]
+    managed: ManagedSettings
+    login: LoginSettings | None
+
+
+def _read_access(whole: Table, references: References, server: ServerSettings) -> _Access:
+    problems = references.problems
     managed = read_managed(whole.table("claude_code"), ManagedSettings())
     groups = read_groups(_given(whole, "groups"), managed, problems)
     keys = read_keys(_given(whole, "keys"), groups, problems)
     login = read_login(whole.raw("login"), groups, server, references)
-    notes.extend(login_notes(login, server, len(keys)))
-    server = with_public_host(server, login)
-    store = read_store(whole.table("store"), references, data_dir(environ))
-    notes.extend(shared_store_notes(store, server))
-    notes.extend(metrics_notes(server, len(keys)))
-    prices = read_prices(_given(whole, "prices"), problems)
-    if not problems.found or not _touched(problems, "keys"):
-        refuse_open_door(server, len(keys), table)
+    references.notes.extend(login_notes(login, server, len(keys)))
+    return _Access(groups, keys, managed, login)
+
+
+class _Routing(msgspec.Struct, frozen=True):
+    """The providers, and the rules by which a model's name gets one."""
+
+    providers: dict[str, Provider]
+    rules: tuple[Rule, ...]
+    off: dict[str, providing.Unset]
+    """Providers whose key is in an unset variable."""
+    named: frozenset[str]
+    """All names of providers, also of broken ones: those have a problem already."""
+
+    @property
+    def known(self) -> dict[str, Provider]:
+        return {**self.providers, **{name: unset.provider for name, unset in self.off.items()}}
+
+
+def _read_routing(path: Path | None, whole: Table, references: References, *, keys_needed: bool) -> _Routing:
+    problems, notes = references.problems, references.notes
     off: dict[str, providing.Unset] = {}
     providers = providing.read_providers(
         _given(whole, "providers"), references, notes, None if keys_needed else off
@@ -103,50 +189,29 @@ def load(
         providers = _fallback(path, problems, notes)
     elif path is not None:
         providers = _with_places(providers, path)
-    named = {*providers, *_names(whole.values.get("providers"))}
-    known = {**providers, **{name: unset.provider for name, unset in off.items()}}
+    named = frozenset({*providers, *_names(whole.values.get("providers"))})
+    routing = _Routing(providers, (), off, named)
+    known = routing.known
     rules = without_providers(read_rules(_given(whole, "models"), known, named, problems), off)
     notes.extend(retired_targets(rules, providers))
     notes.extend(mixed_vectors(rules, providers))
     notes.extend(unreachable_rules(rules, known))
-    currency = str(whole.values.get("currency") or Settings().currency)
-    search = read_search(whole.raw("search"), references, key_needed=keys_needed, currency=currency)
-    settings = whole.over(
-        Settings(source=source),
-        server=server,
-        limits=limits,
-        providers=providers,
-        rules=rules,
-        keys=keys,
-        groups=groups,
-        managed=managed,
-        telemetry=_read_telemetry(whole.table("telemetry"), references),
-        login=login,
-        search=search,
-        fetch=read_fetch(whole.raw("fetch"), search, references),
-        mcp=read_mcp(whole.raw("mcp"), problems),
-        store=store,
-        prices=prices,
-        off={name: unset.variable for name, unset in off.items()},
-    )
-    judges = {
+    return msgspec.structs.replace(routing, rules=rules)
+
+
+def _check_models(settings: Settings, routing: _Routing, problems: Problems) -> None:
+    """Report settings that name a model without a route."""
+    checks = {
         "safeguards.model": settings.safeguards,
-        **{f"{key_path('groups', name)}.safeguards.model": each.safeguards for name, each in groups.items()},
+        **{
+            f"{key_path('groups', name)}.safeguards.model": each.safeguards
+            for name, each in settings.groups.items()
+        },
+        "search.model": settings.search,
     }
-    for place, checks in judges.items():
-        if checks is not None:
-            check_model(checks.model, place, rules, known, named, problems)
-    if search is not None:
-        check_model(search.model, "search.model", rules, known, named, problems)
-    whole.close()
-    if references.literal and path is not None and path.exists():
-        references.warn_if_open(path, path.stat().st_mode)
-    problems.raise_any(source)
-    return msgspec.structs.replace(settings, notes=tuple(dict.fromkeys(notes)))
-
-
-def _document(path: Path, content: bytes | None) -> dict[str, Any]:
-    return read.document(path) if content is None else read.parse(content, str(path))
+    for place, check in checks.items():
+        if check is not None:
+            check_model(check.model, place, routing.rules, routing.known, routing.named, problems)
 
 
 def _read_telemetry(table: Table, references: References) -> TelemetrySettings:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from wireglot.gateway.observe.log import Level
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.observer import Observer
-from wireglot.gateway.settings import Settings
+from wireglot.gateway.settings import Settings, StoreSettings
 from wireglot.gateway.state.conversations.continued import Continuing
 from wireglot.gateway.state.conversations.store import ConversationStore
 from wireglot.gateway.state.idempotency import Idempotency
@@ -43,6 +43,16 @@ class _Part(Protocol):
     async def close(self) -> None: ...
 
 
+def _bounded(
+    shared: Shared | DeferredShared, store: StoreSettings
+) -> tuple[Counters, VaultApart | None, Bounds | None]:
+    """The counters, with their vault if they have one. Those in memory never block: they have no bounds."""
+    if isinstance(shared, Shared) and isinstance(shared.counters, MemoryCounters):
+        return shared.counters, None, None
+    within = BoundedShared(shared, store.timeout, answers_soon=bool(store.shared.value))
+    return within.counters, within.vault, within.bounds
+
+
 class State:
     def __init__(
         self,
@@ -55,18 +65,11 @@ class State:
     ) -> None:
         """`shared`: if it has a vault, that is used instead of the engine's."""
         note = observer.note
-        seconds = settings.store.timeout
-        engine = BoundedEngine(behind, seconds)
+        engine = BoundedEngine(behind, settings.store.timeout)
         self._bounds: dict[str, Bounds] = {"store": engine.bounds}
-        counters: Counters
-        vault: VaultApart | None = None
-        if isinstance(shared, Shared) and isinstance(shared.counters, MemoryCounters):
-            counters = shared.counters  # which never block
-        else:
-            is_server = bool(settings.store.shared.value)
-            within = BoundedShared(shared, seconds, answers_soon=is_server)
-            counters, vault = within.counters, within.vault
-            self._bounds["shared"] = within.bounds
+        counters, vault, bounds = _bounded(shared, settings.store)
+        if bounds is not None:
+            self._bounds["shared"] = bounds
         self.pace = pace
         self.instance = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self.settings = settings
