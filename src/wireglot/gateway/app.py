@@ -11,7 +11,7 @@ import msgspec
 
 from wireglot.gateway import errors
 from wireglot.gateway.entry import guard
-from wireglot.gateway.entry.callers import LOCAL, Gatekeeper, take_key
+from wireglot.gateway.entry.callers import LOCAL, Caller, Gatekeeper, take_key
 from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.guard import cors_preflight, new_request_id
 from wireglot.gateway.entry.routes import LOGIN_PATHS, SECOND_ROOT, Asked, NoRoute, Routes, is_inspector
@@ -49,6 +49,7 @@ from wireglot.gateway.websockets import SocketService
 from wireglot.http.account import ByteAccount, MemoryLease
 from wireglot.http.application import Head, Headers, Refusal, Reply, UpgradableReply
 from wireglot.http.server.connection import ServerReply
+from wireglot_core.dialects.base import ClientSide
 from wireglot_core.dialects.registry import surface, surfaces
 from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.failures import AttemptFailed
@@ -62,6 +63,8 @@ _FIGURES: Final = ("/v1/sessions", "/v1/usage", "/v1/admin/usage", "/v1/requests
 _MODEL_LISTS: Final = ("/v1/models", "/v1beta/models")
 _WITH_BODY: Final = frozenset({"generate", "compact", "count", "embed", "assist", "model"})
 _STATE: Final = frozenset({"state", "admin"})
+_UNRECORDED: Final = frozenset({*HealthPages.OPERATIONS, "websocket", "telemetry"})
+_PAGES: Final = frozenset({*_STATE, *ModelPages.OPERATIONS, "inspector", "login"})
 
 
 class _Admitted(msgspec.Struct, frozen=True):
@@ -204,21 +207,7 @@ class Gateway:
             asked = self._parts.routes.match(head)
             if asked.operation == "login":
                 raise NoRoute(self._parts.routes.dialect_of(head))  # it is off
-            has_body = _brings_a_body(head, asked)
-            if has_body:
-                guard.check_body_form(head, typed=surface(asked.dialect).client.typed_bodies)
-            elif asked.operation == "telemetry":
-                guard.check_body_form(head, is_telemetry=True)
-            if asked.operation == "admin":
-                caller = self._parts.gatekeeper.admin(head, settings)
-            elif asked.operation == "metrics":
-                caller = self._parts.gatekeeper.metrics(head, settings)
-            else:
-                caller = LOCAL if asked.open else self._parts.gatekeeper.caller(head, asked, settings)
-                if asked.operation == "websocket":
-                    self._parts.pages.sockets.check(head, caller, settings)
-                if familiar is not None and not asked.open and has_body:
-                    familiar.found = _Known(settings, asked, self._parts.gatekeeper.digests(head, asked))
+            caller = self._admitted_caller(head, asked, settings)
             head.admission = _Admitted(Incoming(settings, head, asked, caller), request_id)
             return None
         except NoRoute as lost:
@@ -228,6 +217,28 @@ class Gateway:
             return refused
         except RequestError as error:
             return self._refused(head, error, request_id, self._parts.routes.dialect_of(head))
+
+    def _admitted_caller(self, head: Head, asked: Asked, settings: Settings) -> Caller:
+        """The caller of a request whose form is right."""
+        keeper = self._parts.gatekeeper
+        if asked.operation in _STATE:
+            has_body = head.method != "GET" and head.headers.get("content-length", "0") != "0"
+        else:
+            has_body = asked.operation in _WITH_BODY and head.method == "POST"
+        if has_body:
+            guard.check_body_form(head, typed=surface(asked.dialect).client.typed_bodies)
+        elif asked.operation == "telemetry":
+            guard.check_body_form(head, is_telemetry=True)
+        if asked.operation == "admin":
+            return keeper.admin(head, settings)
+        if asked.operation == "metrics":
+            return keeper.metrics(head, settings)
+        caller = LOCAL if asked.open else keeper.caller(head, asked, settings)
+        if asked.operation == "websocket":
+            self._parts.pages.sockets.check(head, caller, settings)
+        if head.familiar is not None and not asked.open and has_body:
+            head.familiar.found = _Known(settings, asked, keeper.digests(head, asked))
+        return caller
 
     def body_limit(self, head: Head) -> int:
         asked = head.admission.incoming.asked
@@ -289,25 +300,15 @@ class Gateway:
         head.admission = None  # they reference each other: this frees them without the garbage collector
         incoming = admitted.incoming
         asked = incoming.asked
-        if asked.operation in HealthPages.OPERATIONS:
-            await self._parts.pages.health.answer(head, asked, reply)
-            return
-        if asked.operation == "websocket":
-            await self._parts.pages.sockets.serve(incoming, cast(UpgradableReply, reply))
-            return
-        if asked.operation == "telemetry":
-            await self._parts.pages.telemetry.answer(incoming.settings.telemetry, head, asked, body, reply)
+        if asked.operation in _UNRECORDED:
+            await self._answer_unrecorded(incoming, body, reply)
             return
         worker.set(head.peer if incoming.caller.key is None else incoming.caller.name)
         client = surface(asked.dialect).client
-        if not admitted.within:  # the gateway's own requests have the vendor's form
-            form, framing = client.cloud, client.framing
-            if form is not None:
-                rewriting = partial(in_vendor_form, incoming, body, form)
-                incoming, body = await run_in_thread(rewriting) if len(body) > LARGE_BYTES else rewriting()
-                head, framing = incoming.head, form.framing
-            if framing is not None:
-                reply = FramedReply(reply, framing)
+        if (client.cloud or client.framing) and not admitted.within:
+            # The gateway's own requests have the vendor's form.
+            incoming, body, reply = await _in_vendor_form(incoming, body, reply, client)
+            head = incoming.head
         record = _record(head, admitted.id, asked.dialect)
         record.operation = admitted.operation or asked.operation
         record.caller, record.within = incoming.caller.name, admitted.within
@@ -323,19 +324,10 @@ class Gateway:
         if traces.policy.active or traces.memory.most:
             recording = traces.begin(incoming, body, record)
             if recording is not None:
-                if type(reply) is ServerReply:
-                    reply.copy = recording.answer
-                else:
-                    reply = RecordedReply(reply, recording.answer)
+                reply = _recorded(reply, recording)
         try:
-            if is_looking:
-                await self._parts.pages.inspector.answer(_page(incoming, body, reply, record))
-            elif asked.operation == "login":
-                await self._parts.pages.login.answer(_page(incoming, body, reply, record))
-            elif asked.operation in ModelPages.OPERATIONS:
-                await self._parts.pages.models.answer(_page(incoming, body, reply, record))
-            elif asked.operation in _STATE:
-                await self._parts.pages.state.answer(_page(incoming, body, reply, record))
+            if is_looking or asked.operation in _PAGES:
+                await self._answer_page(_page(incoming, body, reply, record))
             else:
                 turn = self._parts.gates.starts.turn()
                 if turn is not None:
@@ -362,14 +354,38 @@ class Gateway:
                 admitted.round.problem = problem
             self._tell(problem, exchange, record, reply)
         finally:
-            if exchange is not None:
-                exchange.close()
-            if recording is not None:
-                traces.over(recording)
-            if not is_looking:
-                self.observer.finish(record)
-            if recording is not None and record.recorded:
-                traces.keep(recording)
+            self._over(exchange, record, recording)
+
+    async def _answer_unrecorded(self, incoming: Incoming, body: bytes, reply: Reply) -> None:
+        """Answer a request that is not recorded. The messages of a socket are requests of their own."""
+        head, asked, pages = incoming.head, incoming.asked, self._parts.pages
+        if asked.operation == "websocket":
+            await pages.sockets.serve(incoming, cast(UpgradableReply, reply))
+        elif asked.operation == "telemetry":
+            await pages.telemetry.answer(incoming.settings.telemetry, head, asked, body, reply)
+        else:
+            await pages.health.answer(head, asked, reply)
+
+    async def _answer_page(self, page: PageRequest) -> None:
+        pages, operation = self._parts.pages, page.asked.operation
+        if operation == "inspector":
+            await pages.inspector.answer(page)
+        elif operation == "login":
+            await pages.login.answer(page)
+        elif operation in ModelPages.OPERATIONS:
+            await pages.models.answer(page)
+        else:
+            await pages.state.answer(page)
+
+    def _over(self, exchange: Exchange | None, record: ExchangeRecord, recording: Recording | None) -> None:
+        if exchange is not None:
+            exchange.close()
+        if recording is not None:
+            self.traces.over(recording)
+        if record.operation != "inspector":
+            self.observer.finish(record)
+        if recording is not None and record.recorded:
+            self.traces.keep(recording)
 
     async def _read(self, incoming: Incoming, body: bytes, id: str, now: int) -> Job:
         """Parse a body. The result may be cached; a large body is parsed in a worker thread."""
@@ -493,6 +509,25 @@ class Gateway:
         return self.observer.metrics.render()
 
 
+def _recorded(reply: Reply, recording: Recording) -> Reply:
+    if type(reply) is not ServerReply:
+        return RecordedReply(reply, recording.answer)
+    reply.copy = recording.answer
+    return reply
+
+
+async def _in_vendor_form(
+    incoming: Incoming, body: bytes, reply: Reply, client: ClientSide
+) -> tuple[Incoming, bytes, Reply]:
+    """A request in a cloud's form -> the vendor's; its reply is framed as the cloud does."""
+    form, framing = client.cloud, client.framing
+    if form is not None:
+        rewriting = partial(in_vendor_form, incoming, body, form)
+        incoming, body = await run_in_thread(rewriting) if len(body) > LARGE_BYTES else rewriting()
+        framing = form.framing
+    return incoming, body, FramedReply(reply, framing) if framing is not None else reply
+
+
 def _body_limits(settings: Settings) -> dict[str, int]:
     """The maximum size of a body in each dialect."""
     return {spoken.name: settings.limits.body_of(spoken.name) for spoken in surfaces()}
@@ -531,12 +566,6 @@ def _page(incoming: Incoming, body: bytes, reply: Reply, record: ExchangeRecord)
         reply=reply,
         record=record,
     )
-
-
-def _brings_a_body(head: Head, asked: Asked) -> bool:
-    if asked.operation in _STATE:
-        return head.method != "GET" and head.headers.get("content-length", "0") != "0"
-    return asked.operation in _WITH_BODY and head.method == "POST"
 
 
 def _tell_in_stream(exchange: Exchange | None, record: ExchangeRecord, error: ApiError) -> None:
