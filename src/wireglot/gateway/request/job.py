@@ -19,10 +19,13 @@ from wireglot.gateway.targets.routing import known_name
 from wireglot.http.application import Head
 from wireglot_core.dialects.base import (
     BadField,
+    Body,
     ClientSide,
     CloudForm,
     Context,
     EmbedOperation,
+    Framing,
+    RequestGlance,
     Surface,
 )
 from wireglot_core.dialects.registry import surface
@@ -172,6 +175,11 @@ class ClientBody:
         self.sealed = False
         """Whether it carries state that other providers minted."""
 
+    def without(self, field: str) -> ClientBody:
+        return ClientBody(
+            without(self.body, field), self._depth, self.memory, self._turns, find_memory=self._find_memory
+        )
+
     def check(self) -> None:
         """Refuse broken characters, numbers out of range and too deep nesting, in a body that is passed on
         unparsed. Nothing of it is kept."""
@@ -306,28 +314,22 @@ def read(
     if client.version is not None:
         check_version(head, client)
     framing = spoken.framing(head.query) if spoken.sse_query else "sse"
-    limits = settings.limits
-    if len(body) > 2 * limits.json_items:
-        _check_size(body, limits.json_items)
-    depth = limits.json_depth
+    depth, items = settings.limits.json_depth, settings.limits.json_items
+    if len(body) > 2 * items:
+        _check_size(body, items)
     content = ClientBody(body, depth, memory, client.turns, grown=grown, find_memory=find_memory)
     outline = content.outline
     if outline.repeated:
         _check_repeated(outline, spoken)
-    ours = client.timeout_field if client.timeout_field in outline.members else ""
-    timeout = _asked_timeout(head, outline, ours) if ours or _TIMEOUT_HEADER in head.headers else None
-    if ours:  # no provider gets it
-        body = without(body, client.timeout_field)
-        content = ClientBody(body, depth, memory, client.turns, find_memory=find_memory)
-        outline = content.outline
+    timeout: float | None = None
+    if client.timeout_field in outline.members or _TIMEOUT_HEADER in head.headers:
+        timeout, content = _take_timeout(head, content, client.timeout_field)
+        body, outline = content.body, content.outline
     for mark in client.sealed_marks:
         content.sealed = content.sealed or holds_rare(body, mark)
     model, stream = asked.model, asked.stream
     if client.glance is not None:
-        try:
-            seen = client.glance(content)
-        except BadField as fault:
-            raise _of_field(fault) from None
+        seen = _glanced(client.glance, content)
         model, stream = seen.model, seen.stream if stream is None else stream
     # A larger one is measured when it is decoded, before it is sent anywhere.
     if not outline.is_sound and len(body) <= _MEASURED_BYTES:
@@ -339,7 +341,6 @@ def read(
     policy = key.losses if key is not None else None
     if _POLICY_HEADER in head.headers:
         policy = _policy(head.headers[_POLICY_HEADER])
-    sealed = sealing(settings.server, incoming.caller)
     return Job(
         settings,
         head,
@@ -357,17 +358,23 @@ def read(
         session=conversation or grouping_name(head, outline, client),
         policy=policy,
         timeout=timeout,
-        context=Context(
-            secret=sealed.secret,
-            old_secrets=sealed.old_secrets,
-            owner=sealed.owner,
-            seed=id,
-            now=now,
-            call_prefix=client.call_prefix or "call",
-            framing=framing,
-            max_frame=settings.limits.event,
-            emulates=EMULATE_HEADER not in head.headers or _emulates(head.headers[EMULATE_HEADER]),
-        ),
+        context=_context(incoming, client, framing, id, now),
+    )
+
+
+def _context(incoming: Incoming, client: ClientSide, framing: Framing, id: str, now: int) -> Context:
+    settings, headers = incoming.settings, incoming.head.headers
+    sealed = sealing(settings.server, incoming.caller)
+    return Context(
+        secret=sealed.secret,
+        old_secrets=sealed.old_secrets,
+        owner=sealed.owner,
+        seed=id,
+        now=now,
+        call_prefix=client.call_prefix or "call",
+        framing=framing,
+        max_frame=settings.limits.event,
+        emulates=EMULATE_HEADER not in headers or _emulates(headers[EMULATE_HEADER]),
     )
 
 
@@ -376,6 +383,13 @@ def decoded(job: Job) -> dict[str, Any]:
     value = job.content.document()
     ours = job.surface.client.gateway_fields & value.keys()
     return {key: item for key, item in value.items() if key not in ours} if ours else value
+
+
+def _glanced(glance: Callable[[Body], RequestGlance], content: ClientBody) -> RequestGlance:
+    try:
+        return glance(content)
+    except BadField as fault:
+        raise _of_field(fault) from None
 
 
 def _of_field(fault: BadField) -> RequestError:
@@ -422,6 +436,13 @@ def _emulates(wanted: str) -> bool:
     if wanted not in ("on", "off"):
         raise RequestError("bad", f"{EMULATE_HEADER}: expected on or off", param=EMULATE_HEADER)
     return wanted == "on"
+
+
+def _take_timeout(head: Head, content: ClientBody, field: str) -> tuple[float | None, ClientBody]:
+    """The requested timeout, and the body without it: no provider gets it."""
+    if field not in content.outline.members:
+        return _asked_timeout(head, content.outline, ""), content
+    return _asked_timeout(head, content.outline, field), content.without(field)
 
 
 def _asked_timeout(head: Head, outline: Outline, field: str) -> float | None:
