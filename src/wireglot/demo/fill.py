@@ -109,6 +109,8 @@ class Hints(msgspec.Struct, frozen=True):
     place: str = ""
 
 
+_LOWER_BOUNDS: Final = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
+_UPPER_BOUNDS: Final = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems"})
 _KEYS: Final[tuple[tuple[frozenset[str], Callable[[Hints], str], str], ...]] = (
     (PATH_KEYS, lambda hints: hints.path, "README.md"),
     (COMMAND_KEYS, lambda hints: hints.command, "echo hello from the demo model"),
@@ -281,26 +283,25 @@ def _is(value: Any, kind: str) -> bool:
 
 def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Both combined: the narrower bound, all properties, all required ones."""
-    merged = {**one, **other}
-    for key in one.keys() & other.keys():
-        left, right = one[key], other[key]
-        if key == "properties" and isinstance(left, Mapping) and isinstance(right, Mapping):
-            merged[key] = {
-                name: {"allOf": [left[name], right[name]]}
-                if name in left and name in right
-                else (right.get(name, left.get(name)))
-                for name in [*left, *(name for name in right if name not in left)]
-            }
-        elif key == "required" and isinstance(left, list) and isinstance(right, list):
-            merged[key] = [*left, *(name for name in right if name not in left)]
-        elif key == "enum" and isinstance(left, list) and isinstance(right, list):
-            merged[key] = [choice for choice in left if choice in right] or right
-        elif is_number(left) and is_number(right):
-            if key in ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"):
-                merged[key] = max(left, right)
-            elif key in ("maximum", "exclusiveMaximum", "maxLength", "maxItems"):
-                merged[key] = min(left, right)
-    return merged
+    both = one.keys() & other.keys()
+    return {**one, **other, **{key: _merged_value(key, one[key], other[key]) for key in both}}
+
+
+def _merged_value(key: str, left: Any, right: Any) -> Any:
+    if key == "properties" and isinstance(left, Mapping) and isinstance(right, Mapping):
+        both = {name: {"allOf": [left[name], right[name]]} for name in left if name in right}
+        return {**left, **right, **both}
+    if isinstance(left, list) and isinstance(right, list):
+        if key == "required":
+            return [*left, *(name for name in right if name not in left)]
+        if key == "enum":
+            return [choice for choice in left if choice in right] or right
+    if is_number(left) and is_number(right):
+        if key in _LOWER_BOUNDS:
+            return max(left, right)
+        if key in _UPPER_BOUNDS:
+            return min(left, right)
+    return right
 
 
 def _list(given: Mapping[str, Any], key: str) -> list[Any]:

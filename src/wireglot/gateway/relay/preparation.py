@@ -17,7 +17,7 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.settings import Credential
-from wireglot.gateway.targets.context_size import context_loss
+from wireglot.gateway.targets.context_size import ContextSize, context_loss
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot_core.dialects.base import Context, Rendered, Thread
@@ -25,6 +25,8 @@ from wireglot_core.ir.errors import Unsupported
 from wireglot_core.ir.grades import Grade
 from wireglot_core.ir.loss import Feature, Loss, withheld, worst_first
 from wireglot_core.ir.request import Request
+from wireglot_core.ir.safeguards import Safeguard
+from wireglot_core.providers.emulation import Emulation
 from wireglot_core.providers.endpoints import Operation
 from wireglot_core.translate import Plan, plan
 from wireglot_core.wire.json import encode
@@ -179,9 +181,8 @@ def _raw(
     named = (job.surface.client.agent_field and job.agent_field) or target.surface.model_field
     if named and target.model != job.model:
         body = job.outline.replaced(named, encode(target.model))
-    filled = _filled_fields(target) if target.upstream.body_variables else None
-    if filled:
-        body = splice(body, {field: encode(value) for field, value in filled.items()})
+    if target.upstream.body_variables:
+        body = _with_filled_fields(body, target)
     operation: Operation = "stream" if job.stream else "generate"
     if job.asked.operation == "compact":
         operation = "compact"
@@ -213,9 +214,85 @@ def _raw(
 def _translated(
     exchange: Exchange, target: Target, credential: Credential | None, *, stream: bool
 ) -> Prepared:
-    job, own = exchange.job, exchange.request()
+    job = exchange.job
     context = upstream_context(job, target, credential)
-    request = own
+    wanted = _wanted(exchange, target, context, stream)
+    asked = wanted.asked
+    sizes = exchange.attempt.context_size
+    size, over = _context(sizes, target, asked) if sizes is not None else (0, ())
+    try:
+        planned, rendered = _rendered(exchange, target, context, wanted)
+    except UNTRANSLATABLE as fault:
+        raise request_error(fault) from None
+    if rendered is None:
+        return _unchanged(exchange, target, credential, exchange.located(over, asked))
+    neutral = wanted.downloaded + planned.losses + planned.retraced(rendered.losses)
+    further = 0
+    if context.emulates and (asked.sampling.candidates or 1) > 1:
+        neutral, further = candidates.emulated(exchange, asked, neutral)
+    losses = exchange.located(neutral + over, asked)
+    left_out = withheld(asked, neutral) if neutral else ()
+    if wanted.refused:
+        own = exchange.request()
+        left_out = withheld(own, wanted.refused) + left_out
+        losses = exchange.located(wanted.refused, own) + losses
+    if exchange.invented:
+        losses = exchange.located(exchange.invented) + losses
+    if target.provider.spec.forms:
+        losses += unsent(job, target)
+    if losses:
+        refuse_losses(exchange, losses)
+        if exchange.attempt.policy != "silent":
+            refuse_search(wanted.request, target, losses)
+            refuse_code_execution(asked, target, neutral)
+    body = _body(rendered.value, target, size, stream=stream)
+    operation: Operation = "stream" if stream else "generate"
+    is_framed = stream and (target.provider.spec.forms or target.upstream.framing)
+    return Prepared(
+        outbound=outbound(job, target, credential, operation=operation, body=body),
+        stream=stream,
+        raw=False,
+        context=msgspec.structs.replace(planned.context, withheld=left_out) if left_out else planned.context,
+        losses=losses,
+        request=wanted.request,
+        asked=asked if wanted.downloaded else None,
+        aliases=planned.aliases,
+        emulation=_emulation(planned.emulation) if further else planned.emulation,
+        further=further,
+        checks=wanted.checks,
+        minter=target.minter,
+        leaks_calls=target.limits.leaks_calls,
+        context_size=size,
+        unframe=unframing(job, target) if is_framed else None,
+    )
+
+
+def _unchanged(
+    exchange: Exchange, target: Target, credential: Credential | None, losses: tuple[Loss, ...]
+) -> Prepared:
+    """A request that could have been translated, but need not be."""
+    if losses:
+        refuse_losses(exchange, losses)
+    return _raw(exchange, target, credential, losses=losses)
+
+
+class _Wanted(msgspec.Struct, frozen=True, gc=False):
+    """What a target is asked for, before it is planned how its dialect can express it."""
+
+    request: Request
+    """Without state that the target has refused."""
+    asked: Request
+    """The same without checks that the gateway makes, and with files that it downloaded."""
+    refused: tuple[Loss, ...]
+    """Losses of the client's own request: `request` and `asked` have them no more."""
+    checks: tuple[Safeguard, ...]
+    downloaded: tuple[Loss, ...]
+    may_pass: bool
+    """Whether the client's own body may be sent, if the plan changes nothing."""
+
+
+def _wanted(exchange: Exchange, target: Target, context: Context, stream: bool) -> _Wanted:
+    job, request = exchange.job, exchange.request()
     refused: tuple[Loss, ...] = ()
     if exchange.attempt.stripped:
         stripped = without_opaque_state(request, target.dialect)
@@ -230,7 +307,6 @@ def _translated(
     downloaded: tuple[Loss, ...] = ()
     if target.inlines_media and context.emulates and job.settings.fetch is not None:
         asked, downloaded = with_files(asked, exchange.files)
-    size, over = _context(exchange, target, asked)
     may_pass = (
         target.dialect == job.dialect
         and stream == job.stream
@@ -239,36 +315,16 @@ def _translated(
         and not exchange.sealed
         and not exchange.attempt.stripped
     )
-    try:
-        planned, rendered = _rendered(exchange, target, context, asked, may_pass)
-    except UNTRANSLATABLE as fault:
-        raise request_error(fault) from None
-    if rendered is None:
-        too_long = exchange.located(over, asked)
-        if too_long:
-            refuse_losses(exchange, too_long)
-        return _raw(exchange, target, credential, losses=too_long)
-    neutral = downloaded + planned.losses + planned.retraced(rendered.losses)
-    emulation, further = planned.emulation, 0
-    if context.emulates and (asked.sampling.candidates or 1) > 1:
-        neutral, further = candidates.emulated(exchange, asked, neutral)
-        if further and emulation is not None:
-            emulation = msgspec.structs.replace(emulation, several=False)
-    losses = exchange.located(neutral + over, asked)
-    left_out = withheld(asked, neutral) if neutral else ()
-    if refused:
-        left_out = withheld(own, refused) + left_out
-        losses = exchange.located(refused, own) + losses
-    if exchange.invented:
-        losses = exchange.located(exchange.invented) + losses
-    if target.provider.spec.forms:
-        losses += unsent(job, target)
-    if losses:
-        refuse_losses(exchange, losses)
-        if exchange.attempt.policy != "silent":
-            refuse_search(request, target, losses)
-            refuse_code_execution(asked, target, neutral)
-    value: dict[str, Any] = rendered.value
+    return _Wanted(request, asked, refused, checks, downloaded, may_pass)
+
+
+def _emulation(emulation: Emulation | None) -> Emulation | None:
+    """Without that of several answers: each is requested on its own."""
+    return msgspec.structs.replace(emulation, several=False) if emulation is not None else None
+
+
+def _body(value: dict[str, Any], target: Target, size: int, *, stream: bool) -> bytes:
+    """The rendered body, with what the provider wants besides. `size`: of the model's context, or 0."""
     if size and target.upstream.contexts is not None:
         target.upstream.contexts.write(value, size)
     if target.upstream.body_variables:
@@ -276,33 +332,12 @@ def _translated(
     usage = target.asked_usage if stream else None
     if usage is not None:
         value[usage.field] = usage.asking(value.get(usage.field))
-    operation: Operation = "stream" if stream else "generate"
-    is_framed = stream and (target.provider.spec.forms or target.upstream.framing)
-    return Prepared(
-        outbound=outbound(job, target, credential, operation=operation, body=encode(value)),
-        stream=stream,
-        raw=False,
-        context=msgspec.structs.replace(planned.context, withheld=left_out) if left_out else planned.context,
-        losses=losses,
-        request=request,
-        asked=asked if downloaded else None,
-        aliases=planned.aliases,
-        emulation=emulation,
-        further=further,
-        checks=checks,
-        minter=target.minter,
-        leaks_calls=target.limits.leaks_calls,
-        context_size=size,
-        unframe=unframing(job, target) if is_framed else None,
-    )
+    return encode(value)
 
 
-def _context(exchange: Exchange, target: Target, asked: Request) -> tuple[int, tuple[Loss, ...]]:
+def _context(sizes: ContextSize, target: Target, asked: Request) -> tuple[int, tuple[Loss, ...]]:
     """The size of the model's context to request, 0 if the dialect cannot; and the loss of what is beyond
     it."""
-    sizes = exchange.attempt.context_size
-    if sizes is None:
-        return 0, ()
     tokens = -(-token_weight(asked) // TOKEN)
     size = sizes.request(tokens, asked.max_tokens) if target.upstream.contexts is not None else 0
     loss = context_loss(tokens, size or sizes.unasked)
@@ -310,10 +345,11 @@ def _context(exchange: Exchange, target: Target, asked: Request) -> tuple[int, t
 
 
 def _rendered(
-    exchange: Exchange, target: Target, context: Context, asked: Request, may_pass: bool
+    exchange: Exchange, target: Target, context: Context, wanted: _Wanted
 ) -> tuple[Plan, Rendered[dict[str, Any]] | None]:
     """The plan and the translated body; no body where the client's own may pass and the target needs no
     change."""
+    asked = wanted.asked
     try:
         planned = plan(
             asked,
@@ -327,7 +363,7 @@ def _rendered(
     except Unsupported as fault:
         fault.path = exchange.place(fault.path, asked)
         raise
-    may_pass = may_pass and not planned.losses and not planned.aliases
+    may_pass = wanted.may_pass and not planned.losses and not planned.aliases
     if may_pass and planned.upstream == msgspec.structs.replace(asked, model=target.model):
         return planned, None
     writing = planned.context
@@ -359,6 +395,11 @@ def _named(losses: list[Loss]) -> str:
 
 def _place(loss: Loss) -> str:
     return loss.path.removeprefix("$").removeprefix(".") or "the request"
+
+
+def _with_filled_fields(body: bytes, target: Target) -> bytes:
+    filled = _filled_fields(target)
+    return splice(body, {field: encode(value) for field, value in filled.items()}) if filled else body
 
 
 def _filled_fields(target: Target) -> dict[str, str]:

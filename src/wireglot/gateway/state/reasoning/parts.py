@@ -186,16 +186,10 @@ def _in_part(content: tuple[Part, ...], kept: tuple[Part, ...]) -> tuple[Part, .
     """A turn that its client has changed: each remaining call gets its signature back, and the thinking is
     put before the first call, if it led to that one."""
     found = {call_key(part): part for part in kept if type(part) is ToolCall}
-    ours = [part for part in content if type(part) is ToolCall]
-    theirs = [at for at, part in enumerate(kept) if type(part) is ToolCall]
-    if not ours or not theirs:
+    first = next((part for part in content if type(part) is ToolCall), None)
+    if first is None or not found:
         return None
-    thoughts = [(at, part) for at, part in enumerate(kept) if type(part) is Reasoning]
-    first = kept[theirs[0]]
-    leads: tuple[Part, ...] = ()
-    if type(first) is ToolCall and call_key(first) == call_key(ours[0]):
-        # Thoughts between calls belong to an order that is lost: all of them are put back, or none.
-        leads = tuple(part for _, part in thoughts) if all(at < theirs[0] for at, _ in thoughts) else ()
+    leads = _leading_thoughts(kept, call_key(first))
     changed = bool(_state(leads) - _state(content))
     if changed:
         content = (*leads, *(part for part in content if type(part) is not Reasoning))
@@ -209,6 +203,15 @@ def _in_part(content: tuple[Part, ...], kept: tuple[Part, ...]) -> tuple[Part, .
                 continue
         result.append(part)
     return tuple(result) if changed else None
+
+
+def _leading_thoughts(kept: tuple[Part, ...], call: tuple[str, ...]) -> tuple[Part, ...]:
+    """The thoughts that led to this call, if it is the first one. Thoughts between calls belong to an order
+    that is lost: all of them are put back, or none."""
+    at, first = next((at, part) for at, part in enumerate(kept) if type(part) is ToolCall)
+    if call_key(first) != call or any(type(part) is Reasoning for part in kept[at:]):
+        return ()
+    return tuple(part for part in kept if type(part) is Reasoning)
 
 
 def is_of_any(content: tuple[Part, ...], targets: tuple[Target, ...]) -> bool:

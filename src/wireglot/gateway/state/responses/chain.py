@@ -101,20 +101,8 @@ class Chain:
         reading = partial(self._own, exchange, document)
         own = await run_in_thread(reading) if exchange.is_large else reading()
         generates = job.asked.operation == "generate"
-        stays = generates and options.store is not False
-        if stays or (generates and past.conversation is not None):
-            can_store = self._can_store(exchange, options)
-            if stays and not can_store:
-                self._responses.unstored.add(job.caller.name, identifier, doubtful=False)
-                exchange.foreseen = (NOT_STORED,)
-            stays = stays and can_store
-        shown: dict[str, Any] = {"id": identifier, "store": stays}
-        if options.previous:
-            shown[stored.previous] = options.previous
-        if past.conversation is not None:
-            shown["conversation"] = {"id": past.conversation.id}
-        if work is not None:
-            shown["background"] = True
+        stays = self._stays(exchange, options, past, identifier) if generates else False
+        shown = _shown(identifier, options, past, stored, stays=stays, in_background=work is not None)
         exchange.rewrite(_whole(replace(own, model=job.model, stream=job.stream), past, shown, stored))
         exchange.hides_state = stored.hides_state(exchange.request())
         stem = Stem(job.context, identifier, "input")
@@ -136,6 +124,17 @@ class Chain:
                 identifier, kept, past, stored=stays and work is None, in_background=work is not None
             )
             exchange.ending.keepers.append(_KeepsTurn(self, exchange, turn, shown, work if told else None))
+
+    def _stays(self, exchange: Exchange, options: StateOptions, past: _Past, identifier: str) -> bool:
+        """Whether the response will be stored."""
+        wanted = options.store is not False
+        if not wanted and past.conversation is None:
+            return False
+        can_store = self._can_store(exchange, options)
+        if wanted and not can_store:
+            self._responses.unstored.add(exchange.job.caller.name, identifier, doubtful=False)
+            exchange.foreseen = (NOT_STORED,)
+        return wanted and can_store
 
     def _own(self, exchange: Exchange, document: dict[str, Any]) -> Request:
         """The request without its history. It has been parsed already, unless something was inserted."""
@@ -370,6 +369,20 @@ def _items(kept: KeptResponse, response: str = "") -> list[KeptItem]:
     items = (*kept.input, *kept.body.get("output", ()))
     named = ((item.get("id"), item) for item in items)
     return [KeptItem(id if isinstance(id, str) else "", item, response=response) for id, item in named]
+
+
+def _shown(
+    identifier: str, options: StateOptions, past: _Past, stored: Stored, *, stays: bool, in_background: bool
+) -> dict[str, Any]:
+    """The fields of the answer that say how it is stored."""
+    shown: dict[str, Any] = {"id": identifier, "store": stays}
+    if options.previous:
+        shown[stored.previous] = options.previous
+    if past.conversation is not None:
+        shown["conversation"] = {"id": past.conversation.id}
+    if in_background:
+        shown["background"] = True
+    return shown
 
 
 def _whole(own: Request, past: _Past, shown: dict[str, Any], stored: Stored) -> Request:
