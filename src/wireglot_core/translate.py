@@ -103,10 +103,12 @@ def plan(
     if limits.thinking == "none" or not may_reason(target, name):
         context = msgspec.structs.replace(context, reasons=False)
     # A model that requires its signatures must be told where they are another's, even in its own dialect.
-    if source == target and not stated:
-        bent = limits.call_signatures and _carries_foreign_state(request, server.family)
-        if not bent:
-            return Plan(request, upstream, Aliases(), context, tuple(losses))
+    if (
+        source == target
+        and not stated
+        and not (limits.call_signatures and _carries_foreign_state(request, server.family))
+    ):
+        return Plan(request, upstream, Aliases(), context, tuple(losses))
     fitted = fitter.fit(upstream, context)
     unreported: Iterable[Loss] = ()
     if fitted.request.stop:

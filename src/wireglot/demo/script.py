@@ -344,14 +344,17 @@ class _Author:
             return []
         if self.marker and (self.turn.results or _MARKER.search(self.turn.text)):
             return self._readers(offered)
-        if self.turn.results and not self._must_call:
+        if not self.turn.results:
+            return self._suitable(offered)
+        if not self._must_call:
             return []
-        if self.turn.results:
-            return [tool for tool in offered if tool.name not in used] or offered
+        return [tool for tool in offered if tool.name not in used] or offered
+
+    def _suitable(self, offered: list[Tool]) -> list[Tool]:
+        """A question is not an order: tools are called only if a directive, the tool choice or an order
+        demands it."""
         if self.directives.calls or self._must_call:
             return suitable_tools(offered, self.turn.prompt)
-        # A question is not an order: tools are called only if a directive, the tool choice or an order
-        # demands it.
         if not self.turn.said:
             return []
         return weather_tools(offered, self.turn.prompt) or ordered_tools(offered, self.turn.prompt)

@@ -154,13 +154,7 @@ class _Repair:
         """For each message, the number of the model's turns before it."""
 
     def run(self) -> tuple[Message, ...]:
-        for index, message in enumerate(self.messages):
-            self.turns_before.append(self.turns_before[-1] + (message.role == "assistant"))
-            for part in message.content:
-                if type(part) is ToolResult:
-                    self.results[part.call_id].append((index, part))
-                elif type(part) is ToolCall:
-                    self.calls[part.id].append(index)
+        self._note_pairs()
         last_assistant = max((i for i, m in enumerate(self.messages) if m.role == "assistant"), default=-1)
         answers_follow = any(
             type(part) is ToolResult
@@ -190,6 +184,16 @@ class _Repair:
                 before = "user"
         self._report_leftovers()
         return _join_answers(tuple(repaired), self.trail)
+
+    def _note_pairs(self) -> None:
+        """Where calls and results are."""
+        for index, message in enumerate(self.messages):
+            self.turns_before.append(self.turns_before[-1] + (message.role == "assistant"))
+            for part in message.content:
+                if type(part) is ToolResult:
+                    self.results[part.call_id].append((index, part))
+                elif type(part) is ToolCall:
+                    self.calls[part.id].append(index)
 
     def _speakers_after(self) -> list[str]:
         """For each message, the role of the next turn; "" at the end."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -275,17 +275,8 @@ def _proxy(root: SourceNode, draft: Draft, report: ImportReport) -> str:
 def _router(
     root: SourceNode, providers: Mapping[str, DraftProvider], draft: Draft, report: ImportReport
 ) -> None:
-    router, fallback = root.get("Router"), root.get("fallback")
-    lines: dict[str, list[str]] = {}
-    for route in _ROUTES:
-        node = router.get(route) if router is not None else None
-        others = fallback.get(route) if fallback is not None else None
-        for given in ([node] if node is not None else []) + (others.items if others is not None else []):
-            target = _target(given, providers, report)
-            if target:
-                lines.setdefault(route, []).append(target)
-                report.carried(given, _ROUTES[route] if given is node else "a fallback target")
-    long = _long_tokens(router, report, used="longContext" in lines)
+    lines = _route_targets(root, providers, report)
+    long = _long_tokens(root.get("Router"), report, used="longContext" in lines)
     for name, provider in providers.items():
         for spelled in dict.fromkeys((name, name.lower())):
             if " " not in spelled:
@@ -298,24 +289,46 @@ def _router(
             f"{provider.name}/*",
             DraftRule((f"{provider.name}/*",), about="provider/model, the standard form"),
         )
+    for match, rule in _rules_of_routes(lines, long):
+        draft.rule(match, rule)
+    if "default" not in lines:
+        draft.hints.append("no default route was carried over: clients must request provider/model")
+
+
+def _route_targets(
+    root: SourceNode, providers: Mapping[str, DraftProvider], report: ImportReport
+) -> dict[str, list[str]]:
+    """The target of each route, and its fallbacks."""
+    router, fallback = root.get("Router"), root.get("fallback")
+    lines: dict[str, list[str]] = {}
+    for route in _ROUTES:
+        node = router.get(route) if router is not None else None
+        others = fallback.get(route) if fallback is not None else None
+        for given in ([node] if node is not None else []) + (others.items if others is not None else []):
+            target = _target(given, providers, report)
+            if target:
+                lines.setdefault(route, []).append(target)
+                report.carried(given, _ROUTES[route] if given is node else "a fallback target")
+    return lines
+
+
+def _rules_of_routes(lines: Mapping[str, list[str]], long: int) -> Iterator[tuple[str, DraftRule]]:
+    """In claude-code-router's order: images and length come before the model's name."""
     rules = {
         route: DraftRule(tuple(dict.fromkeys(targets)), about=_ROUTES[route])
         for route, targets in lines.items()
     }
     replace = msgspec.structs.replace
-    # In claude-code-router's order: images and length come before the model's name.
     first = [
         *([replace(rules["image"], images=True)] if "image" in rules else []),
         *([replace(rules["longContext"], prompt_over=long)] if "longContext" in rules else []),
     ]
     if "background" in rules:
         for rule in (*first, rules["background"]):
-            draft.rule(_BACKGROUND, rule)
+            yield _BACKGROUND, rule
     thinking = [replace(rules["think"], effort=_THINKING)] if "think" in rules else []
     for rule in (*first, *thinking, *([rules["default"]] if "default" in rules else [])):
-        draft.rule("*", rule)
-    if "default" not in lines:
-        draft.hints.append("no default route was carried over: clients must request provider/model")
+        yield "*", rule
 
 
 def _long_tokens(router: SourceNode | None, report: ImportReport, *, used: bool) -> int:

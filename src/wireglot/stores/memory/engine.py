@@ -353,14 +353,9 @@ def _total(group: tuple[str, ...], rows: Sequence[UsageRow], *, durations: bool)
         failed=sum(row.outcome != "ok" for row in ended),
         left=sum(row.outcome == "client_abort" for row in ended),
         open=len(rows) - len(ended),
-        tokens=dict(zip(KINDS, map(sum, zip(*map(kinds_of, rows), strict=True)), strict=True))
-        if rows
-        else dict.fromkeys(KINDS, 0),
+        tokens=_tokens(rows),
         cost=sum(row.cost or 0 for row in rows),
-        unpriced=sum(
-            row.cost is None and (row.total > 0 or (row.outcome == "ok" and row.source == "none"))
-            for row in ended
-        ),
+        unpriced=sum(map(_is_unpriced, ended)),
         milliseconds=sum(row.finished - row.started for row in ended),
         lossy=sum(bool(row.losses) for row in rows),
         first=min((row.started for row in rows), default=0),
@@ -368,6 +363,17 @@ def _total(group: tuple[str, ...], rows: Sequence[UsageRow], *, durations: bool)
         took=of_values(row.finished - row.started for row in ended if durations),
         first_byte=of_values(row.first_byte for row in ended if durations and row.first_byte > 0),
     )
+
+
+def _tokens(rows: Sequence[UsageRow]) -> dict[str, int]:
+    if not rows:
+        return dict.fromkeys(KINDS, 0)
+    return dict(zip(KINDS, map(sum, zip(*map(kinds_of, rows), strict=True)), strict=True))
+
+
+def _is_unpriced(row: UsageRow) -> bool:
+    """Whether a request that ended has used something at an unknown price."""
+    return row.cost is None and (row.total > 0 or (row.outcome == "ok" and row.source == "none"))
 
 
 def _session(id: str, rows: Sequence[UsageRow]) -> Session:

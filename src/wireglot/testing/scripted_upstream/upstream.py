@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final
 
 from wireglot.demo.service import Served
-from wireglot.testing.scripted_upstream.behaviour import Behaviour, Recorded, answer_for
+from wireglot.testing.scripted_upstream.behaviour import Behaviour, Fault, Recorded, answer_for
 from wireglot.testing.scripted_upstream.websocket import UpgradedConnection
 
 _REASONS: Final = {
@@ -227,11 +227,7 @@ class Connection(asyncio.Protocol):
         if fault in ("unframed", "short-body"):
             await self._loosely_framed(behaviour, served)
             return False
-        lost = fault if fault.endswith("-midstream") and fault != "error-midstream" else ""
-        if served.ending == "hang":
-            lost = "stall-midstream"
-        elif served.ending == "cut" and not streams:
-            lost = "close-midstream"
+        lost = _lost(fault, served)
         whole = sum(map(len, pieces)) * (2 if served.ending in ("hang", "cut") else 1)
         if lost and served.ending == "complete":
             pieces = _first(pieces, behaviour.after)
@@ -337,6 +333,15 @@ class Connection(asyncio.Protocol):
     async def _pass_gate(self, gate: threading.Event | None) -> None:
         while gate is not None and not gate.is_set():
             await self._pass(_POLL_SECONDS)
+
+
+def _lost(fault: Fault, served: Served) -> str:
+    """How the connection is lost within the answer, if it is."""
+    if served.ending == "hang":
+        return "stall-midstream"
+    if served.ending == "cut" and not served.streams:
+        return "close-midstream"
+    return fault if fault.endswith("-midstream") and fault != "error-midstream" else ""
 
 
 def _first(pieces: tuple[bytes, ...], after: int | None) -> tuple[bytes, ...]:
