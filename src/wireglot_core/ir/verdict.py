@@ -168,9 +168,7 @@ def accept(
         raise NoAnswer(malformed(stop), response.usage)
     content = response.content
     interrupted = _is_interrupted(stop, response.usage, request)
-    cut = [index for index, part in enumerate(content) if type(part) is ToolCall and _is_cut_call(part)]
-    if content and _is_unbegun(content[-1]) and (interrupted or not stop.raw):
-        cut.append(len(content) - 1)
+    cut = _cut_calls(content, may_be_unbegun=interrupted or not stop.raw)
     if cut and not interrupted:
         raise NoAnswer(CUT, response.usage)
     if cut:
@@ -179,17 +177,31 @@ def accept(
     elif not (may_be_empty or any(map(_says, content)) or _may_be_empty(stop, interrupted, request)):
         raise NoAnswer(EMPTY, response.usage)
     if response.others:
-        others = tuple(
-            with_whole_calls(other, f"$.others[{number}]", losses)
-            for number, other in enumerate(response.others)
-        )
-        if others != response.others:
-            response = msgspec.structs.replace(response, others=others)
+        response = _with_whole_others(response, losses)
+    return Accepted(_with_distinct_calls(response, request), tuple(losses))
+
+
+def _with_distinct_calls(response: Response, request: Request | None) -> Response:
     content = tuple(map(CallIds(request).distinct, response.content))
     others = tuple(CallIds(request).distinct_in(other) for other in response.others)
     if content != response.content or others != response.others:
-        response = msgspec.structs.replace(response, content=content, others=others)
-    return Accepted(response, tuple(losses))
+        return msgspec.structs.replace(response, content=content, others=others)
+    return response
+
+
+def _with_whole_others(response: Response, losses: list[Loss]) -> Response:
+    others = tuple(
+        with_whole_calls(other, f"$.others[{number}]", losses) for number, other in enumerate(response.others)
+    )
+    return response if others == response.others else msgspec.structs.replace(response, others=others)
+
+
+def _cut_calls(content: tuple[Part, ...], *, may_be_unbegun: bool) -> list[int]:
+    """The places of calls that were cut off."""
+    cut = [index for index, part in enumerate(content) if type(part) is ToolCall and _is_cut_call(part)]
+    if may_be_unbegun and content and _is_unbegun(content[-1]):
+        cut.append(len(content) - 1)
+    return cut
 
 
 def with_whole_calls(answer: Candidate, path: str, losses: list[Loss]) -> Candidate:

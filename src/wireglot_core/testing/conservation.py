@@ -131,18 +131,21 @@ def _atom(part: Part, path: str) -> Iterator[Atom]:
             arguments = canonical_arguments(part.arguments) if part.kind == "function" else part.arguments
             yield Atom(path, "call", f"{part.name}({arguments})")
         case ToolResult():
-            for index, item in enumerate(part.content):
-                if isinstance(item, Text):
-                    if item.text.strip():
-                        yield Atom(f"{path}.content[{index}]", "result", item.text)
-                else:
-                    yield from _atom(item, f"{path}.content[{index}]")
+            yield from _result_atoms(part, path)
         case Media():
             yield Atom(path, "media", part.data or part.text or part.url or part.file_id or "")
         case Foreign():
             ran = _code(part)
             kind = "note" if part.for_vendor else "foreign" if ran is None else "code"
             yield Atom(path, kind, ran or f"{part.dialect}:{part.type}")
+
+
+def _result_atoms(result: ToolResult, path: str) -> Iterator[Atom]:
+    for index, item in enumerate(result.content):
+        if not isinstance(item, Text):
+            yield from _atom(item, f"{path}.content[{index}]")
+        elif item.text.strip():
+            yield Atom(f"{path}.content[{index}]", "result", item.text)
 
 
 def _code(part: Foreign) -> str | None:

@@ -66,7 +66,8 @@ class Translation:
         self._searches = shown_searches(exchange, upstream, self._request)
         self._unasked = unasked(exchange, prepared, keeps=keeps)
         minter = prepared.minter if self._unasked is None else None
-        self._namer = MinterNamer(minter) if minter is not None else None
+        self._reasoning = MinterNamer(minter) if minter is not None else self._unasked
+        """Removes reasoning that the client did not ask for, or names its minter."""
         # Writers keep the text for their last event.
         self._room = exchange.job.settings.limits.response * STREAM_TIMES
         self._buffer: list[Event] = []
@@ -155,31 +156,16 @@ class Translation:
         events = watch.pass_on(came)
         self._unreported = self._tells_usage and (watch.usage is None or is_unreported(watch.usage))
         if self._emulator is not None and self._emulator.may_cut:
-            # The usage of an answer that is cut off is never reported: it is counted from its beginning.
-            self.cut = self._emulator.cut
-            self._unreported |= self.cut or type(came[-1]) is not Finish
+            self._look_for_cut(self._emulator, came[-1])
         if not self._begun:
-            if watch.verdict is not None:
-                events = self._repaired(watch, came)
-            self._buffer += events
-            if not begins(events):
-                return
-            self._begun = True
-            events, self._buffer = self._buffer, []
-            if type(events[0]) is Start:
-                events[0] = self._opening(events[0])
+            events = self._begin(events, came)
         if not events:
             return
         last = events[-1]
         if self._unreported:
             self._weight += events_weight(events)
-        if type(last) is Finish and self._unreported:
-            self._estimate = self._estimated(watch.usage)
-            last = msgspec.structs.replace(last, usage=self._estimate)
-            events = [*events[:-1], last]
-        if type(last) is Failure:
-            self._own_words = last.error
-            last = Failure(signed(last.error, self._exchange))
+        if type(last) is Finish or type(last) is Failure:
+            last = self._ending(last, watch)
             events = [*events[:-1], last]
         if self._restorer is not None:
             events = self._restorer.events(events)
@@ -190,16 +176,42 @@ class Translation:
             self._folding.add(events)
             if type(last) is Finish:
                 events, self._pending, self.ended = events[:-1], last, True
-        if self._unasked is not None:
-            events = self._unasked.events(events)
-        elif self._namer is not None:
-            events = self._namer.events(events)
+        if self._reasoning is not None:
+            events = self._reasoning.events(events)
         if type(last) is Failure or (type(last) is Finish and self._pending is None):
             self._end(last, self.writer.write(events))
             return
         data = self.writer.write(events)
         if data:
             self._client.write(data)
+
+    def _look_for_cut(self, emulator: Emulator, last: Event) -> None:
+        """The usage of an answer that is cut off is never reported: it is counted from its beginning."""
+        self.cut = emulator.cut
+        self._unreported |= self.cut or type(last) is not Finish
+
+    def _begin(self, events: list[Event], came: list[Event]) -> list[Event]:
+        """All events since the start, once they begin an answer; none before. `came`: as they came."""
+        if self._watch.verdict is not None:
+            events = self._repaired(self._watch, came)
+        self._buffer += events
+        if not begins(events):
+            return []
+        self._begun = True
+        events, self._buffer = self._buffer, []
+        if type(events[0]) is Start:
+            events[0] = self._opening(events[0])
+        return events
+
+    def _ending(self, last: Finish | Failure, watch: Watch) -> Finish | Failure:
+        """The last event, with an estimate of usage that was not reported, or with the gateway's words."""
+        if type(last) is Failure:
+            self._own_words = last.error
+            return Failure(signed(last.error, self._exchange))
+        if self._unreported:
+            self._estimate = self._estimated(watch.usage)
+            return msgspec.structs.replace(last, usage=self._estimate)
+        return last
 
     def _estimated(self, reported: Usage | None) -> Usage:
         """The usage of an answer that was cut off; its upstream may have reported the usage at its start."""
@@ -278,10 +290,8 @@ class Translation:
             losses = self._emulator.losses + losses
         if self._searches is not None:
             losses = self._searches.losses + losses
-        if self._unasked is not None:
-            losses = self._unasked.losses + losses
-        elif self._namer is not None:
-            losses = self._namer.losses + losses
+        if self._reasoning is not None:
+            losses = self._reasoning.losses + losses
         if losses:
             places = self._exchange.codec.places
             record.lost(answer_located(places, losses))

@@ -105,6 +105,13 @@ def set_apart(message: Message, fitting: Fitting) -> Message:
 _NOTED: Final = "replaced by a note"
 
 
+def _lost_feature(part: Reasoning) -> Feature:
+    """What is lost with earlier reasoning."""
+    if part.redacted:
+        return "reasoning.redacted"
+    return "reasoning.signature" if not part.text and part.signature is not None else "reasoning.text"
+
+
 class _PartFitter:
     def __init__(self, fitting: Fitting) -> None:
         self.fitting = fitting
@@ -233,11 +240,7 @@ class _PartFitter:
     def _reasoning(self, part: Reasoning) -> Part | None:
         path, signature = self.trail.of(part), part.signature
         ours = signature is not None and self.context.may_replay(signature, self.dialect)
-        feature: Feature = "reasoning.text"
-        if part.redacted:
-            feature = "reasoning.redacted"
-        elif not part.text and signature is not None:
-            feature = "reasoning.signature"
+        feature = _lost_feature(part)
         match self.limits.reasoning:
             case "signed":
                 if ours or self._is_raw(part) or (signature is None and self._wrote(part)):

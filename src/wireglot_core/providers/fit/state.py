@@ -51,7 +51,12 @@ def _extras(request: Request, trail: Trail, in_messages: bool) -> Iterator[tuple
         extra: Extra | None = getattr(tool, "extra", None)
         if extra is not None and extra.fields:
             yield trail.of(tool), extra
-    for message in request.messages if in_messages else ():
+    if in_messages:
+        yield from _extras_of_messages(request.messages, trail)
+
+
+def _extras_of_messages(messages: tuple[Message, ...], trail: Trail) -> Iterator[tuple[str, Extra]]:
+    for message in messages:
         if message.extra is not None and message.extra.fields:
             yield trail.of(message), message.extra
         for part in message.content:

@@ -72,39 +72,59 @@ def fit_thinking(request: Request, fitting: Fitting) -> Request:
     fitted = _FITTERS[limits.thinking](wish, limits, losses)
     if fitted is not thinking:
         _declare_unreported(thinking, fitted, {loss.path for loss in losses[before:]}, losses)
-    wants = fitted.effort is not None or fitted.display == "summary"
-    if limits.thinking == "adaptive" and foreign and thinking.mode is None and wants:
-        # In other dialects models think by default: only an effort, or the wish to see thoughts, is given.
-        said = "an effort alone does" if fitted.effort is not None else "requesting visible thoughts does"
-        detail = f"{said} not make this model think: thinking with a summary was requested"
-        _lose(losses, "mode", "invented", detail)
-        fitted = msgspec.structs.replace(fitted, mode="auto", display=fitted.display or "summary")
+    if limits.thinking == "adaptive" and foreign and thinking.mode is None:
+        fitted = _switched_on(fitted, losses)
     if fitted.budget is not None:
         fitted = _clamped(fitted, thinking, limits, request.max_tokens or limits.max_tokens_default, losses)
-    if fitted.display is not None and (
-        limits.thinking in ("none", "toggle", "fixed")
-        or (
-            limits.thinking == "effort"
-            and (not fitting.target.server.reasoning.shows_by_effort or set(limits.efforts) <= {"none"})
-        )
-    ):
-        fitted = msgspec.structs.replace(fitted, display=None)
-        if not shown:
-            _lose(losses, "display", "dropped", "this model has no such switch")
-    elif shown and _is_shown_unasked(fitted, fitting.target.server):
-        fitted = msgspec.structs.replace(fitted, display=None)
-    spelling = _spelling(fitted, fitting.target)
-    if spelling is not None:
-        fitted = _by_switch(fitted, spelling, losses)
-    elif _says_nothing(fitted) and not _says_nothing(thinking):
-        # With no other setting, the kept spelling would still write an empty `thinking` field.
-        losses_of_extra(fitted.extra, "", "$.thinking", losses)
-        fitted = Thinking()
-    elif limits.thinking == "effort" and limits.thinking_own != "switch":
-        fitted = _by_effort(fitted, losses)
+    if fitted.display is not None or shown:
+        fitted = _fit_display(fitted, fitting, by_default=shown)
+    fitted = _spelled(fitted, thinking, fitting)
     if fitted == request.thinking:
         return request
     return msgspec.structs.replace(request, thinking=fitted)
+
+
+def _spelled(fitted: Thinking, asked: Thinking, fitting: Fitting) -> Thinking:
+    """The setting in the field that this endpoint reads."""
+    limits, losses = fitting.limits, fitting.losses
+    spelling = _spelling(fitted, fitting.target)
+    if spelling is not None:
+        return _by_switch(fitted, spelling, losses)
+    if _says_nothing(fitted) and not _says_nothing(asked):
+        # With no other setting, the kept spelling would still write an empty `thinking` field.
+        losses_of_extra(fitted.extra, "", "$.thinking", losses)
+        return Thinking()
+    if limits.thinking == "effort" and limits.thinking_own != "switch":
+        return _by_effort(fitted, losses)
+    return fitted
+
+
+def _switched_on(fitted: Thinking, losses: list[Loss]) -> Thinking:
+    """In other dialects models think by default: only an effort, or the wish to see thoughts, is given."""
+    if fitted.effort is None and fitted.display != "summary":
+        return fitted
+    said = "an effort alone does" if fitted.effort is not None else "requesting visible thoughts does"
+    detail = f"{said} not make this model think: thinking with a summary was requested"
+    _lose(losses, "mode", "invented", detail)
+    return msgspec.structs.replace(fitted, mode="auto", display=fitted.display or "summary")
+
+
+def _fit_display(fitted: Thinking, fitting: Fitting, *, by_default: bool) -> Thinking:
+    """`by_default`: the client did not ask for thoughts, but its dialect shows them."""
+    if fitted.display is not None and _has_no_display(fitting):
+        if not by_default:
+            _lose(fitting.losses, "display", "dropped", "this model has no such switch")
+    elif not by_default or not _is_shown_unasked(fitted, fitting.target.server):
+        return fitted
+    return msgspec.structs.replace(fitted, display=None)
+
+
+def _has_no_display(fitting: Fitting) -> bool:
+    """Whether this model cannot be asked to show its thoughts."""
+    limits = fitting.limits
+    if limits.thinking != "effort":
+        return limits.thinking in ("none", "toggle", "fixed")
+    return not fitting.target.server.reasoning.shows_by_effort or set(limits.efforts) <= {"none"}
 
 
 def _is_shown_by_default(thinking: Thinking, surface: Surface | None) -> bool:

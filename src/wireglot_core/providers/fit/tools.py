@@ -55,9 +55,7 @@ def fit_tools(request: Request, fitting: Fitting) -> Request:
     if choice is not None and choice.narrows:
         if foreign:
             choice = _with_hosted(choice, request.tools)
-        if choice.only and disguise.upstream:
-            only = tuple(disguise.chosen(name) for name in choice.only)
-            choice = msgspec.structs.replace(choice, only=only)
+        choice = disguise.choice(choice)
         if foreign or len(tools) < len(request.tools):
             choice, tools = _offered_choice(choice, tools, limits, losses, trail)
     elif choice is not None and choice.mode == "none" and foreign and not limits.hosted_choice:
@@ -189,8 +187,13 @@ class _Disguise:
             for part in message.content
         )
 
-    def chosen(self, name: str) -> str:
-        """The upstream name of a tool that a choice names without a namespace."""
+    def choice(self, choice: ToolChoice) -> ToolChoice:
+        """The choice with upstream names. It names tools without a namespace."""
+        if not choice.only or not self.upstream:
+            return choice
+        return msgspec.structs.replace(choice, only=tuple(map(self._chosen, choice.only)))
+
+    def _chosen(self, name: str) -> str:
         return next((new for (_, old), new in self.upstream.items() if old == name), name)
 
     def aliases(self) -> Aliases:
@@ -420,13 +423,7 @@ def fit_tool_choice(request: Request, fitting: Fitting) -> Request:
     limits, losses = fitting.limits, fitting.losses
     choice, parallel = request.tool_choice, request.parallel_tools
     if not request.tools:
-        if choice is not None or parallel is not None:
-            if choice is not None and choice.mode != "none":
-                losses.append(Loss("$.tool_choice", "tool_choice", "dropped", "no tools are offered"))
-            elif choice is not None:
-                losses_of_extra(choice.extra, "", "$.tool_choice", losses)
-            request = msgspec.structs.replace(request, tool_choice=None, parallel_tools=None)
-        return request
+        return request if choice is None and parallel is None else _without_choice(request, losses)
     if parallel is not None and not limits.parallel_switch:
         if not parallel:
             losses.append(
@@ -438,14 +435,10 @@ def fit_tool_choice(request: Request, fitting: Fitting) -> Request:
     allowed = limits.tool_choices
     if limits.tool_choices_thinking is not None and thinks(fitting.asked, request.thinking, limits):
         allowed = limits.tool_choices_thinking
-        if limits.forced_choice == "stop_thinking" and limits.thinking_off and limits.thinking in _SWITCHED:
-            calm, _ = _weaken(choice, limits.tool_choices, request.tools)
-            if calm == choice and _weaken(choice, allowed, request.tools)[0] != choice:
-                detail = (
-                    "switched off for this turn: the model does not accept a forced choice while it thinks"
-                )
-                losses.append(Loss("$.thinking.mode", "thinking.mode", "approximated", detail))
-                return msgspec.structs.replace(request, thinking=Thinking("off"))
+        if _needs_calm(choice, request.tools, limits):
+            detail = "switched off for this turn: the model does not accept a forced choice while it thinks"
+            losses.append(Loss("$.thinking.mode", "thinking.mode", "approximated", detail))
+            return msgspec.structs.replace(request, thinking=Thinking("off"))
     fitted, tools = _weaken(choice, allowed, request.tools)
     if fitted == choice:
         return request
@@ -459,6 +452,26 @@ def fit_tool_choice(request: Request, fitting: Fitting) -> Request:
         )
         losses.append(Loss("$.tool_choice", "tool_choice", "approximated", detail))
     return msgspec.structs.replace(request, tool_choice=fitted, tools=tools)
+
+
+def _without_choice(request: Request, losses: list[Loss]) -> Request:
+    choice = request.tool_choice
+    if choice is not None and choice.mode != "none":
+        losses.append(Loss("$.tool_choice", "tool_choice", "dropped", "no tools are offered"))
+    elif choice is not None:
+        losses_of_extra(choice.extra, "", "$.tool_choice", losses)
+    return msgspec.structs.replace(request, tool_choice=None, parallel_tools=None)
+
+
+def _needs_calm(choice: ToolChoice, tools: tuple[AnyTool, ...], limits: Limits) -> bool:
+    """Whether the model accepts this choice only if it does not think, and thinking can be switched off."""
+    while_thinking = limits.tool_choices_thinking
+    if limits.forced_choice != "stop_thinking" or while_thinking is None:
+        return False
+    if not limits.thinking_off or limits.thinking not in _SWITCHED:
+        return False
+    calm, _ = _weaken(choice, limits.tool_choices, tools)
+    return calm == choice and _weaken(choice, while_thinking, tools)[0] != choice
 
 
 def _weaken(
