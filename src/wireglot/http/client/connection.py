@@ -217,10 +217,7 @@ class ClientConnection(asyncio.Protocol):
             self._last = self._now()
         try:
             if not had_head and len(data) > HEAD_BYTES:
-                self._parser.feed_data(data[:HEAD_BYTES])
-                if not self._head_done:
-                    self._refuse(_head_too_large())
-                data = data[HEAD_BYTES:]
+                data = self._behind_head(data)
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade, TransportFault):
             if not self._whole:
@@ -265,6 +262,13 @@ class ClientConnection(asyncio.Protocol):
             self._came()
             if not answer.waiter.done():
                 answer.waiter.set_result(None)
+
+    def _behind_head(self, data: bytes) -> bytes:
+        """Parse the head at the beginning of a large piece; returns the rest."""
+        self._parser.feed_data(data[:HEAD_BYTES])
+        if not self._head_done:
+            self._refuse(_head_too_large())
+        return data[HEAD_BYTES:]
 
     def eof_received(self) -> None:
         self._lost(clean=True)
