@@ -98,7 +98,7 @@ def plan(
     if limits is not None:
         fitter = Fitter.between(limits, source, target)
     elif fitter is None:
-        fitter = _known_fitter(source, target, name, provider or context.provider)
+        fitter = _known_fitter(source, target, name, context.provider)
     limits = fitter.target.limits
     if limits.thinking == "none" or not may_reason(target, name):
         context = msgspec.structs.replace(context, reasons=False)

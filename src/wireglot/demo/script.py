@@ -337,9 +337,8 @@ class _Author:
         if named and not self.turn.results:
             return named
         used = {call.name for call in calls_of(self.turn.before)}
-        closing = [tool for tool in closing_tools(offered) if tool.name not in used]
-        if closing and self.turn.results and (self.nonce or not self.marker):
-            return closing[:1]
+        if closing := self._closing(offered, used):
+            return closing
         if self.nonce and not self._must_call:
             return []
         if self.marker and (self.turn.results or _MARKER.search(self.turn.text)):
@@ -349,6 +348,12 @@ class _Author:
         if not self._must_call:
             return []
         return [tool for tool in offered if tool.name not in used] or offered
+
+    def _closing(self, offered: list[Tool], used: set[str]) -> list[Tool]:
+        """The tool that ends the work, once there is a result to end it with."""
+        if not self.turn.results or (self.marker and not self.nonce):
+            return []
+        return [tool for tool in closing_tools(offered) if tool.name not in used][:1]
 
     def _suitable(self, offered: list[Tool]) -> list[Tool]:
         """A question is not an order: tools are called only if a directive, the tool choice or an order

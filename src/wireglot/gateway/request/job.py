@@ -19,13 +19,11 @@ from wireglot.gateway.targets.routing import known_name
 from wireglot.http.application import Head
 from wireglot_core.dialects.base import (
     BadField,
-    Body,
     ClientSide,
     CloudForm,
     Context,
     EmbedOperation,
     Framing,
-    RequestGlance,
     Surface,
 )
 from wireglot_core.dialects.registry import surface
@@ -329,7 +327,10 @@ def read(
         content.sealed = content.sealed or holds_rare(body, mark)
     model, stream = asked.model, asked.stream
     if client.glance is not None:
-        seen = _glanced(client.glance, content)
+        try:
+            seen = client.glance(content)
+        except BadField as fault:
+            raise _of_field(fault) from None
         model, stream = seen.model, seen.stream if stream is None else stream
     # A larger one is measured when it is decoded, before it is sent anywhere.
     if not outline.is_sound and len(body) <= _MEASURED_BYTES:
@@ -383,13 +384,6 @@ def decoded(job: Job) -> dict[str, Any]:
     value = job.content.document()
     ours = job.surface.client.gateway_fields & value.keys()
     return {key: item for key, item in value.items() if key not in ours} if ours else value
-
-
-def _glanced(glance: Callable[[Body], RequestGlance], content: ClientBody) -> RequestGlance:
-    try:
-        return glance(content)
-    except BadField as fault:
-        raise _of_field(fault) from None
 
 
 def _of_field(fault: BadField) -> RequestError:
