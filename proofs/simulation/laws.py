@@ -58,8 +58,8 @@ def at_rest(world: World, worker: Worker) -> None:
         "bytes": process.server.buffered - arriving,
         "provider connections in use": process._http.open_connections - process._http.idle_connections,
         "reservations": len(state.quotas._claims)
-        + len(state.quotas._running)
-        + state.quotas._reserved.total(),
+        + len(state.quotas.leases._running)
+        + state.quotas.budgets._reserved.total(),
         "open accounts": len(state.ledger._open),
         "journal": state.ledger.journal.pending,
     }
@@ -185,7 +185,7 @@ async def budgets(world: World) -> None:
         state, settings = process.state, process.gateway.settings
         await state.ledger.flush(5.0)
         for key in settings.keys:
-            for standing in await _in_the_end(partial(state.quotas.standings, key, settings)):
+            for standing in await _in_the_end(partial(state.quotas.budgets.standings, key, settings)):
                 if standing.used < 0:
                     world.broken("no budget is negative", f"{key.name}: {standing}")
                 if world.kills or world.power_losses or world.store_faults:

@@ -14,7 +14,7 @@ from proofs.simulation.patches import replace
 from wireglot.gateway.config.watch import Watcher
 from wireglot.gateway.entry import gates
 from wireglot.gateway.state.ledger import drain
-from wireglot.gateway.state.quotas import quotas
+from wireglot.gateway.state.quotas.settlements import Settlements
 from wireglot.http.server.connection import ServerReply
 from wireglot.stores.journal import disk
 from wireglot.stores.journal.files import Segment
@@ -127,13 +127,13 @@ def _sync_no_store() -> None:
 
 
 def _settle_twice() -> None:
-    once = quotas._settled
+    once = Settlements.settle
 
-    async def twice(*args: Any) -> None:
-        await once(*args)
-        await once(*args)
+    async def twice(self: Any, *args: Any) -> None:
+        await once(self, *args)
+        await once(self, *args)
 
-    replace(quotas, _settled=twice)
+    replace(Settlements, settle=twice)
 
 
 class Plant(NamedTuple):

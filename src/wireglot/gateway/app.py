@@ -324,7 +324,10 @@ class Gateway:
         if traces.policy.active or traces.memory.most:
             recording = traces.begin(incoming, body, record)
             if recording is not None:
-                reply = _recorded(reply, recording)
+                if type(reply) is ServerReply:
+                    reply.copy = recording.answer
+                else:
+                    reply = RecordedReply(reply, recording.answer)
         try:
             if is_looking or asked.operation in _PAGES:
                 await self._answer_page(_page(incoming, body, reply, record))
@@ -507,13 +510,6 @@ class Gateway:
         if self.siblings is not None:
             return await self.siblings.gather()
         return self.observer.metrics.render()
-
-
-def _recorded(reply: Reply, recording: Recording) -> Reply:
-    if type(reply) is not ServerReply:
-        return RecordedReply(reply, recording.answer)
-    reply.copy = recording.answer
-    return reply
 
 
 async def _in_vendor_form(

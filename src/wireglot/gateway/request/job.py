@@ -23,7 +23,6 @@ from wireglot_core.dialects.base import (
     CloudForm,
     Context,
     EmbedOperation,
-    Framing,
     Surface,
 )
 from wireglot_core.dialects.registry import surface
@@ -342,6 +341,7 @@ def read(
     policy = key.losses if key is not None else None
     if _POLICY_HEADER in head.headers:
         policy = _policy(head.headers[_POLICY_HEADER])
+    sealed = sealing(settings.server, incoming.caller)
     return Job(
         settings,
         head,
@@ -359,23 +359,17 @@ def read(
         session=conversation or grouping_name(head, outline, client),
         policy=policy,
         timeout=timeout,
-        context=_context(incoming, client, framing, id, now),
-    )
-
-
-def _context(incoming: Incoming, client: ClientSide, framing: Framing, id: str, now: int) -> Context:
-    settings, headers = incoming.settings, incoming.head.headers
-    sealed = sealing(settings.server, incoming.caller)
-    return Context(
-        secret=sealed.secret,
-        old_secrets=sealed.old_secrets,
-        owner=sealed.owner,
-        seed=id,
-        now=now,
-        call_prefix=client.call_prefix or "call",
-        framing=framing,
-        max_frame=settings.limits.event,
-        emulates=EMULATE_HEADER not in headers or _emulates(headers[EMULATE_HEADER]),
+        context=Context(
+            secret=sealed.secret,
+            old_secrets=sealed.old_secrets,
+            owner=sealed.owner,
+            seed=id,
+            now=now,
+            call_prefix=client.call_prefix or "call",
+            framing=framing,
+            max_frame=settings.limits.event,
+            emulates=EMULATE_HEADER not in head.headers or _emulates(head.headers[EMULATE_HEADER]),
+        ),
     )
 
 
