@@ -27,7 +27,7 @@ from proofs.search_double import SearchDouble
 from wireglot.demo.service import target_of
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Recorded
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Part, Text, ToolCall, ToolResult
 from wireglot_core.ir.outcome import Response, Stop, Usage

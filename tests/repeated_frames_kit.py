@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Reasoning, Text, ToolCall
 from wireglot_core.ir.outcome import Stop, Usage

@@ -37,7 +37,7 @@ DOCUMENTED = (
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_a_former_name_gives_the_module_of_the_core_with_a_warning(name: str) -> None:
     sys.modules.pop(name, None)
-    core = importlib.import_module(name.replace("wireglot.", "wireglot_core.", 1))
+    core = importlib.import_module(former_names._core_name(name))
     spec = core.__spec__
     with pytest.warns(DeprecationWarning, match="the former name goes with the next release"):
         assert importlib.import_module(name) is core

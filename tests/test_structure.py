@@ -25,9 +25,19 @@ MAX_POSITIONAL = 5
 MAX_ARGUMENTS = 30
 GATEWAY_MAY_IMPORT = (
     "wireglot_core.dialects.argument_stream",
+    "wireglot_core.dialects.arguments",
     "wireglot_core.dialects.base",
+    "wireglot_core.dialects.body",
+    "wireglot_core.dialects.capabilities",
+    "wireglot_core.dialects.context",
+    "wireglot_core.dialects.embeddings",
+    "wireglot_core.dialects.envelope",
+    "wireglot_core.dialects.listed_model",
+    "wireglot_core.dialects.passthrough",
     "wireglot_core.dialects.paths",
+    "wireglot_core.dialects.places",
     "wireglot_core.dialects.registry",
+    "wireglot_core.dialects.surface",
 )
 
 

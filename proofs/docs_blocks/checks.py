@@ -17,7 +17,7 @@ import yaml
 from proofs.docs_blocks.desk import Failed
 from proofs.docs_blocks.vendors import key_variables
 from wireglot.gateway import config
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.errors import ClientFault
 from wireglot_core.providers.spec import ProviderSpec

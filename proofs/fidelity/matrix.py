@@ -13,7 +13,7 @@ from typing import Any, Literal
 from proofs.fidelity.answer_probes import RESPONSES, server_part_probe, state_probes
 from proofs.fidelity.probes import RequestProbe, ResponseProbe, StateProbe
 from proofs.fidelity.request_probes import REQUESTS, hosted_probe, unknown_probe
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect, dialect_name
 from wireglot_core.ir.content import Message, Text, ToolCall, ToolResult
 from wireglot_core.ir.errors import ClientFault, Unsupported

@@ -20,7 +20,7 @@ from proofs.fidelity.matrix import (
 from proofs.fidelity.necessary import why_needed
 from wireglot.gateway.state.reasoning.names import read_history
 from wireglot.gateway.state.reasoning.parts import restored, worth_keeping
-from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.registry import DialectName, dialect, dialect_name, surface
 from wireglot_core.ir.content import Message, Origin, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot_core.ir.errors import WireglotError

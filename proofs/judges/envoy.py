@@ -20,7 +20,7 @@ from proofs.judges.reasons import Reason, sort
 from proofs.judges.results import Verdict
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.stream import StreamFailed, fold
 

@@ -31,7 +31,8 @@ from proofs.lab.fuzz_mutations import Mutator
 from proofs.lab.questions import CLIENTS, question, whole
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
-from wireglot_core.dialects.base import Context, Dialect
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import NAMES, DialectName, dialect, dialect_name
 from wireglot_core.ir.errors import WireglotError
 from wireglot_core.ir.outcome import Response

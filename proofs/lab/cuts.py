@@ -28,7 +28,7 @@ from proofs.lab.progress import Progress
 from proofs.lab.questions import CLIENTS, question
 from proofs.lab.result import Run, add_options
 from proofs.served import Served
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect
 from wireglot_core.ir.outcome import Response
 from wireglot_core.ir.stream import Finish, fold

@@ -17,7 +17,7 @@ from proofs.lab.fuzz_mutations import Mutator
 from proofs.lab.fuzz_target import Found, Input
 from wireglot.gateway.config import ConfigError, load
 from wireglot_core import StreamTranslator, translate_request, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.envelope import PREFIX, UNREADABLE, Holder, seal, unseal, unseal_all
 from wireglot_core.dialects.registry import NAMES, DialectName, dialect
 from wireglot_core.ir.content import Origin, Signature, Text

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Final, NamedTuple, cast
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect
 from wireglot_core.ir.content import Reasoning, Text
 from wireglot_core.ir.errors import ApiError

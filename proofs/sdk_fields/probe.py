@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from proofs.sdk_fields.samples import embed, minimal, sample, samples, spoken, words_of
 from proofs.sdk_fields.shapes import Place, fields_of, places, required_of
 from proofs.sdk_fields.stages import Document, Endpoint
-from wireglot_core.dialects.base import Rendered
+from wireglot_core.dialects.context import Rendered
 from wireglot_core.dialects.registry import DialectName, dialect_name
 from wireglot_core.ir.errors import WireglotError
 from wireglot_core.ir.loss import Action

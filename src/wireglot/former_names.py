@@ -29,6 +29,9 @@ _MOVED: Final = frozenset(
     )
 )
 
+_ELSEWHERE: Final = {"wireglot.dialects.base": "wireglot_core.extension"}
+"""It had all names that dialects have in common."""
+
 
 class FormerNames:
     """Finds and loads modules as `importlib.abc` says, which takes 12 ms to import. It gives the core's own
@@ -40,7 +43,7 @@ class FormerNames:
         parts = fullname.split(".")
         if parts[0] != "wireglot" or not any(".".join(parts[:count]) in _MOVED for count in (2, 3)):
             return None
-        found = ".".join((_CORE, *parts[1:]))
+        found = _core_name(fullname)
         from importlib.util import find_spec
 
         if find_spec(found) is None:
@@ -57,8 +60,11 @@ class FormerNames:
 
     def exec_module(self, module: ModuleType) -> None:
         # What is left here is what an import gives.
-        found = f"{_CORE}.{module.__name__.partition('.')[2]}"
-        sys.modules[module.__name__] = importlib.import_module(found)
+        sys.modules[module.__name__] = importlib.import_module(_core_name(module.__name__))
+
+
+def _core_name(former: str) -> str:
+    return _ELSEWHERE.get(former) or f"{_CORE}.{former.partition('.')[2]}"
 
 
 def _check_version(core: str) -> None:

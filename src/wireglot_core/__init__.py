@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:  # for type checkers, so that a misspelt name is an error
-    from wireglot_core.dialects.base import Context, Rendered
+    from wireglot_core.dialects.context import Context, Rendered
     from wireglot_core.dialects.registry import DialectName, OwnDialect, UnknownDialect, dialect_name
     from wireglot_core.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
     from wireglot_core.ir.loss import Loss
@@ -48,8 +48,8 @@ if TYPE_CHECKING:  # for type checkers, so that a misspelt name is an error
     )
 else:
     __homes__ = {
-        "Context": "dialects.base",
-        "Rendered": "dialects.base",
+        "Context": "dialects.context",
+        "Rendered": "dialects.context",
         "DialectName": "dialects.registry",
         "OwnDialect": "dialects.registry",
         "UnknownDialect": "dialects.registry",

@@ -8,16 +8,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from wireglot_core.dialects.base import (
-    Context,
-    Dialect,
-    Embeddings,
-    Rendered,
-    StreamReader,
-    fitting_form,
-    joined_embeddings,
-)
+from wireglot_core.dialects.base import Dialect, StreamReader
+from wireglot_core.dialects.capabilities import Embeddings
 from wireglot_core.dialects.common_losses import unreported_sequence
+from wireglot_core.dialects.context import Context, Rendered
+from wireglot_core.dialects.embeddings import fitting_form, joined_embeddings
 from wireglot_core.dialects.fields import describe
 from wireglot_core.dialects.places import RequestPlaces, answer_located
 from wireglot_core.dialects.plain_document import plain_document
@@ -30,7 +25,7 @@ from wireglot_core.ir.outcome import Response
 from wireglot_core.ir.request import Request
 from wireglot_core.ir.stream import Event, Failure, Start
 from wireglot_core.ir.trail import Trail
-from wireglot_core.ir.verdict import NoAnswer, Watch, accept
+from wireglot_core.ir.verdict import NoAnswer, StreamVerdict, accept
 from wireglot_core.providers.aliases import Aliases, EventRestorer
 from wireglot_core.providers.carried import MinterNamer, brought_back, with_minter
 from wireglot_core.providers.emulation import EmulatingReader, Emulation, Emulator
@@ -369,10 +364,10 @@ class StreamTranslator:
         self._restorer: EventRestorer | None = None
         self._namer: MinterNamer | None = None
         self._searches = back.searches()
-        self._watch: Watch | None = None
+        self._watch: StreamVerdict | None = None
         if client is not upstream or back.leaks_calls:
             drops, leaks = client.surface.client.leaves_out_calls, back.leaks_calls
-            self._watch = Watch(
+            self._watch = StreamVerdict(
                 back.client,
                 leaves_out=drops,
                 may_be_empty=True,

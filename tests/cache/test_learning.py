@@ -15,7 +15,7 @@ from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.gateway.request.job import ClientBody
 from wireglot.http.account import ByteAccount
 from wireglot_core.cache.caches import Memories
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect, surface
 from wireglot_core.translate import plan
 from wireglot_core.wire.json import encode

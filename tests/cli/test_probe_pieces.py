@@ -11,7 +11,7 @@ import pytest
 from tests.probe.test_pieces import ERROR, Scripted, case, exchange, finding, got, raising, report
 from tests.tiers import rows
 from wireglot.cli import probe
-from wireglot.cli.probe import NoUse, ProbeBudget, Purse, budget_of
+from wireglot.cli.probe import BudgetGuard, NoUse, ProbeBudget, budget_of
 from wireglot.cli.terminal import Unusable
 from wireglot.probe.endpoint import NoReply
 from wireglot.probe.report import Score, rows_of
@@ -38,17 +38,17 @@ def test_a_budget_ends_before_the_next_case_could_spend_more():
     parts = (Part("theme.name", 1, 10, 20),)
     one = case(raising())
     for amount, fine in ((60, True), (59, False)):
-        purse = Purse(ProbeBudget(amount), None, parts, ledger)
+        purse = BudgetGuard(ProbeBudget(amount), None, parts, ledger)
         assert (purse.affordable(one) == "") is fine
     ledger.input, ledger.output = 30, 5
-    assert Purse(ProbeBudget(94), None, parts, ledger).affordable(one) == "it could exceed the budget"
-    assert Purse(ProbeBudget(95), None, parts, ledger).affordable(one) == ""
-    assert Purse(ProbeBudget(35), None, (), ledger).affordable(one) == ""
-    assert Purse(None, None, parts, ledger).affordable(one) == ""
+    assert BudgetGuard(ProbeBudget(94), None, parts, ledger).affordable(one) == "it could exceed the budget"
+    assert BudgetGuard(ProbeBudget(95), None, parts, ledger).affordable(one) == ""
+    assert BudgetGuard(ProbeBudget(35), None, (), ledger).affordable(one) == ""
+    assert BudgetGuard(None, None, parts, ledger).affordable(one) == ""
     for price in (None, SimpleNamespace(currency="CNY")):
         anything: Any = price
         with pytest.raises(Unusable, match="no known price of this model in USD: give tokens"):
-            Purse(ProbeBudget(1, "USD"), anything, parts, ledger)
+            BudgetGuard(ProbeBudget(1, "USD"), anything, parts, ledger)
 
 
 def test_what_a_run_may_cost_is_said_before():

@@ -17,7 +17,7 @@ from tests.cli.running import complaint, configure, run
 from tests.tiers import rows
 from wireglot.demo.service import DemoTarget, serve, target_of
 from wireglot.gateway.pages import models
-from wireglot_core.dialects.base import ListedModel
+from wireglot_core.dialects.listed_model import ListedModel
 from wireglot_core.dialects.registry import surface
 from wireglot_core.wire.json import encode
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.tiers import rows
 from wireglot.demo.service import DemoTarget, DemoTransport, serve, target_of
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.errors import WireglotError
 from wireglot_core.ir.request import Request

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.tiers import rows
 from wireglot.demo.service import DemoTarget, DemoTransport, serve, target_of
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Message, Part, Reasoning, Text, ToolCall
 from wireglot_core.ir.outcome import Response

@@ -16,7 +16,7 @@ from tests.tiers import rows
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.websockets import _as_post, _EventReply
 from wireglot.http.application import Headers, Upgrade
-from wireglot_core.dialects.base import SocketEnd, SocketRequest
+from wireglot_core.dialects.capabilities import SocketEnd, SocketRequest
 from wireglot_core.dialects.registry import surface
 from wireglot_core.wire.json import decode, encode
 

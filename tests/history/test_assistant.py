@@ -7,7 +7,7 @@ import pytest
 from tests.history.support import FIXTURES, anthropic_call, anthropic_events, gemini_chunk, heard, stream
 from tests.tiers import rows
 from wireglot.history import Assistant, Message, Text
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect as codec
 from wireglot_core.ir.content import Reasoning
 from wireglot_core.ir.outcome import Stop

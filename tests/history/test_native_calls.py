@@ -6,7 +6,7 @@ import pytest
 
 from tests.history.support import FIXTURES, READ, gemini_chunk, heard, stream
 from wireglot.history import Assistant, Call, History, ToolCall, native_calls
-from wireglot_core.dialects.base import is_minted
+from wireglot_core.dialects.context import is_minted
 from wireglot_core.ir.content import Reasoning
 
 CALL = {"functionCall": {"id": "fc-1", "name": "read_file", "args": {"path": "a.txt"}}}

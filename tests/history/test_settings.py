@@ -9,7 +9,7 @@ import pytest
 from tests.core.laws.cases import every_dialect
 from wireglot import ClientFault
 from wireglot.history import History
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName
 from wireglot_core.ir.request import Sampling, Thinking
 

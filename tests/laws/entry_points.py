@@ -7,7 +7,7 @@ from typing import Final
 from wireglot.cli.import_.importing import CONVERTERS
 from wireglot.gateway.composition import hosted_runners
 from wireglot.probe.run import WIRES
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import NAMES, dialect
 from wireglot_core.ir.content import Message, Text
 from wireglot_core.ir.request import Request, Tool

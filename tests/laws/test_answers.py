@@ -28,7 +28,7 @@ from tests.tiers import WHOLE, rows
 from wireglot import StreamTranslator, translate_response
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect
 from wireglot_core.ir.content import Text, ToolCall
 from wireglot_core.ir.stream import fold, unfold

@@ -9,7 +9,7 @@ from tests.gateway.faults.faults_kit import post
 from tests.tiers import rows
 from wireglot.testing.live_gateway import BASES, LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect
 from wireglot_core.ir.content import Message, Part, Text, ToolCall
 from wireglot_core.ir.leaked_calls import LeakFamily

@@ -12,7 +12,7 @@ from proofs.fidelity.round_trips import round_trip
 from tests.core.laws.cases import MAIN, MAIN_PAIRS, of_kind, recorded
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect, dialect_name
 from wireglot_core.ir.content import Message, Text, ToolCall, ToolResult
 from wireglot_core.ir.loss import Feature

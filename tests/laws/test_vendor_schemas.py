@@ -18,7 +18,7 @@ from tests.core.laws import neutral
 from tests.core.laws.cases import MAIN
 from tests.core.laws.strange_answers import STRANGE
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect
 from wireglot_core.ir.errors import Unsupported
 from wireglot_core.ir.stream import check

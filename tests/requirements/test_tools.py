@@ -22,7 +22,7 @@ from tests.requirements.wire import (
 )
 from tests.tiers import rows
 from wireglot import translate_request
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect, dialect_name
 from wireglot_core.ir.request import Tool
 

@@ -29,7 +29,7 @@ from wireglot.gateway.entry.routes import INSPECTOR_ROOT, INSPECTOR_ROUTES, OwnR
 from wireglot.gateway.errors import _CLASSES
 from wireglot.http.application import Head
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect, names, surfaces
 from wireglot_core.ir.errors import ApiError
 

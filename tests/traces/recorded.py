@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.demo import service
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect, dialect_name
 from wireglot_core.traces.target import RecordedTarget
 from wireglot_core.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage, traced

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tests.core.laws.test_pair_goldens import UPDATE
 from tests.core.traces.conversations import NAMES, conversation
 from tests.traces.recorded import recorded
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.traces.analysis import with_analysis
 from wireglot_core.traces.causes import units_of

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.traces.recorded import recorded
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Reasoning, Text, ToolCall
 from wireglot_core.ir.errors import ApiError

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.core.traces.conversations import NAMES, PAIRS, SCHEMA, conversation
 from tests.tiers import rows
 from tests.traces.recorded import recorded
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Message as Turn
 from wireglot_core.ir.content import Text

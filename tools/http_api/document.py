@@ -20,7 +20,7 @@ from wireglot.gateway.observe.metrics import CONTENT_TYPE
 from wireglot.gateway.request.headers import DETAILS, ESTIMATE, LOSSES
 from wireglot.gateway.request.job import EMULATE_HEADER
 from wireglot.gateway.state.idempotency import HEADER as IDEMPOTENCY
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import COMMON, dialect, surface, surfaces
 from wireglot_core.dialects.surface import Surface
 

@@ -101,7 +101,7 @@ def money(micro: int) -> str:
     return f"{micro / _MICRO:.4f}" if micro < _MICRO else f"{micro / _MICRO:.2f}"
 
 
-class Purse:
+class BudgetGuard:
     """Ends a run before the next case could exceed the budget."""
 
     def __init__(
@@ -394,7 +394,7 @@ def _send(
         model = arguments.model or first_model(talk, root)
         rehearsal = rehearse(cases, wire, model)
         price = price_at(root, model)
-        purse = Purse(budget, price, rehearsal.parts, ledger)
+        purse = BudgetGuard(budget, price, rehearsal.parts, ledger)
         named = one_line(Redactor([key] if key else [], []).text(model))
         what = f"{root}, {wire.name}, model {named}: {count(len(cases), 'case')}"
         print(fitted(f"{what}, {bound(rehearsal, price)}\n", sys.stdout), flush=True)

@@ -32,7 +32,7 @@ from wireglot.cli.terminal import (
     one_line,
 )
 from wireglot_core.dialects.arguments import arguments_object
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Message, Part, Text, ToolCall
 from wireglot_core.ir.errors import WireglotError

@@ -37,7 +37,7 @@ from wireglot.gateway.trace.filters import PARAMETERS, BadFilter, parse_paramete
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
 from wireglot.gateway.trace.wanted import Wanted, found_in_bodies, found_in_row
 from wireglot.stores.seal import Sealer
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import UnknownDialect, dialect
 from wireglot_core.ir.errors import WireglotError
 from wireglot_core.traces.again import without_error

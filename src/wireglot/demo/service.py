@@ -19,7 +19,10 @@ import msgspec
 from wireglot.demo import script, vectors, words
 from wireglot.http.application import Headers
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault
-from wireglot_core.dialects.base import Context, Dialect, EmbedOperation, ListedModel
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.capabilities import EmbedOperation
+from wireglot_core.dialects.context import Context
+from wireglot_core.dialects.listed_model import ListedModel
 from wireglot_core.dialects.registry import dialect, surface
 from wireglot_core.ir.content import Extra, ToolCall
 from wireglot_core.ir.embedding import Embedding, EmbeddingResponse

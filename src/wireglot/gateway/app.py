@@ -49,8 +49,8 @@ from wireglot.gateway.websockets import SocketService
 from wireglot.http.account import ByteAccount, MemoryLease
 from wireglot.http.application import Head, Headers, Refusal, Reply, UpgradableReply
 from wireglot.http.server.connection import ServerReply
-from wireglot_core.dialects.base import ClientSide
 from wireglot_core.dialects.registry import surface, surfaces
+from wireglot_core.dialects.surface import ClientSide
 from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.failures import AttemptFailed
 from wireglot_core.ir.outcome import Stop, Usage

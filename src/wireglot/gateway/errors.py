@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from wireglot.http.application import Headers, Refusal
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.errors import ApiError, ClientFault, ErrorKind, Unsupported, legible
 from wireglot_core.wire.json import TooDeep, encode

@@ -32,7 +32,7 @@ from wireglot.gateway.state.responses.background import BackgroundStart
 from wireglot.gateway.state.responses.compaction import Summarizer
 from wireglot.gateway.state.state import State
 from wireglot.gateway.targets.routing import Router
-from wireglot_core.dialects.base import Surface
+from wireglot_core.dialects.surface import Surface
 from wireglot_core.wire.json import encode
 
 BeforeAnswer = Callable[[Exchange], Awaitable[None] | None]

@@ -25,7 +25,8 @@ from wireglot.gateway.request.exchange import Carrier, Exchange
 from wireglot.gateway.request.job import HELD_HEADER, Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.http.application import Head, Headers, Refusal, Reply, UpgradableReply
-from wireglot_core.dialects.base import BadField, SocketEnd, SocketRequest, WebSockets
+from wireglot_core.dialects.body import BadField
+from wireglot_core.dialects.capabilities import SocketEnd, SocketRequest, WebSockets
 from wireglot_core.dialects.registry import surface
 from wireglot_core.wire.json import BadJson, decode, encode
 from wireglot_core.wire.sse import SseDecoder

@@ -11,7 +11,7 @@ import msgspec
 
 from wireglot.history.assistant import Assistant
 from wireglot.history.pairs import pending_calls
-from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.fields import describe
 from wireglot_core.dialects.registry import dialect, surface
 from wireglot_core.ir.content import (

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from wireglot.history.calls import Call, call_of
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.faults import broken
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Message, Part, Reasoning, Text, TokenLogprob, ToolCall

@@ -11,7 +11,7 @@ from wireglot.history.ask import Asked, Settings, Target, ask
 from wireglot.history.assistant import Assistant
 from wireglot.history.calls import Call, call_of
 from wireglot.history.pairs import cut_place, leading_system, open_calls, pending_calls
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import (
     Extra,

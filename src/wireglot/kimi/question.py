@@ -9,7 +9,7 @@ import msgspec
 
 from wireglot.kimi.options import CallArguments, Turn
 from wireglot.kimi.setup import DIALECT, PROVIDER
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Message, Reasoning, Text, ToolCall
 from wireglot_core.ir.errors import ClientFault

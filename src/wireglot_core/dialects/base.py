@@ -7,146 +7,16 @@ from typing import Any, Protocol
 
 import msgspec
 
-from wireglot_core.dialects.arguments import with_repaired_calls
-from wireglot_core.dialects.body import BadField, Body, RequestGlance
-from wireglot_core.dialects.capabilities import (
-    Assist,
-    Compaction,
-    EmbeddingForm,
-    Embeddings,
-    EmbedOperation,
-    HostedForm,
-    ItemForm,
-    McpForm,
-    SocketEnd,
-    SocketRefusal,
-    SocketRequest,
-    StateOptions,
-    Stored,
-    StoredEvents,
-    WebSockets,
-)
-from wireglot_core.dialects.context import Context, Framing, Rendered, is_minted, reported_model
-from wireglot_core.dialects.embeddings import fitting_form, joined_embeddings
-from wireglot_core.dialects.envelope import UNREADABLE
-from wireglot_core.dialects.listed_model import ListedModel, UpstreamModel, read_list
-from wireglot_core.dialects.passthrough import (
-    WORDS,
-    RepeatedFrames,
-    has_no_answer,
-    is_doubtful,
-    readable,
-    readable_elements,
-    whole_frames,
-)
-from wireglot_core.dialects.places import Places, RequestPlaces, answer_located
+from wireglot_core.dialects.context import Context, Rendered
+from wireglot_core.dialects.places import Places
 from wireglot_core.dialects.surface import (
-    CONFIRM,
-    AnswerGlance,
-    BudgetReports,
-    BudgetStanding,
-    ClientSide,
-    CloudForm,
-    ContextForm,
-    Counts,
-    Framer,
-    ModelLists,
-    Operation,
-    Probe,
-    ReasoningState,
-    Route,
-    RouteMatch,
-    Spending,
-    StreamFraming,
-    StreamMarks,
-    StreamRepair,
-    StreamUsage,
     Surface,
-    Tap,
-    Thread,
-    Unframer,
-    UpstreamFraming,
-    UpstreamOperation,
-    UpstreamSide,
 )
 from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Response
 from wireglot_core.ir.request import Request
 from wireglot_core.ir.stream import Event
-
-__all__ = [
-    "CONFIRM",
-    "UNREADABLE",
-    "WORDS",
-    "AnswerGlance",
-    "Assist",
-    "BadField",
-    "Body",
-    "BudgetReports",
-    "BudgetStanding",
-    "ClientSide",
-    "CloudForm",
-    "Compaction",
-    "Context",
-    "ContextForm",
-    "Counts",
-    "Dialect",
-    "EmbedOperation",
-    "EmbeddingForm",
-    "Embeddings",
-    "Framer",
-    "Framing",
-    "HostedForm",
-    "ItemForm",
-    "ListedModel",
-    "McpForm",
-    "ModelLists",
-    "Operation",
-    "Places",
-    "Probe",
-    "ReasoningState",
-    "Rendered",
-    "RepeatedFrames",
-    "RequestGlance",
-    "RequestPlaces",
-    "Route",
-    "RouteMatch",
-    "SocketEnd",
-    "SocketRefusal",
-    "SocketRequest",
-    "Spending",
-    "StateOptions",
-    "Stored",
-    "StoredEvents",
-    "StreamFraming",
-    "StreamMarks",
-    "StreamReader",
-    "StreamRepair",
-    "StreamUsage",
-    "StreamWriter",
-    "Surface",
-    "Tap",
-    "Thread",
-    "Unframer",
-    "UpstreamFraming",
-    "UpstreamModel",
-    "UpstreamOperation",
-    "UpstreamSide",
-    "WebSockets",
-    "answer_located",
-    "fitting_form",
-    "has_no_answer",
-    "is_doubtful",
-    "is_minted",
-    "joined_embeddings",
-    "read_list",
-    "readable",
-    "readable_elements",
-    "reported_model",
-    "whole_frames",
-    "with_repaired_calls",
-]
 
 
 class StreamReader(Protocol):

@@ -7,7 +7,8 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Final, Literal, NewType, cast, get_args
 
-from wireglot_core.dialects.base import Dialect, Surface
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.surface import Surface
 from wireglot_core.ir.errors import WireglotError
 
 _HOMES: Final[dict[str, str]] = {

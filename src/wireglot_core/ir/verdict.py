@@ -280,7 +280,7 @@ def _ends_in_result(request: Request) -> bool:
     return False
 
 
-class Watch:
+class StreamVerdict:
     """The same for an answer that streams. It is passed every event once and keeps little: the arguments of
     open calls, and whether there was any content.
 

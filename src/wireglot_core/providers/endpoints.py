@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from wireglot_core.dialects.base import UpstreamOperation as Operation
 from wireglot_core.dialects.registry import surface
+from wireglot_core.dialects.surface import UpstreamOperation as Operation
 from wireglot_core.providers.spec import ProviderSpec
 
 __all__ = ["NoEndpoint", "Operation", "endpoint", "key_check", "placeholders", "variables_of"]

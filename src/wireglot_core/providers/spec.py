@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from wireglot_core.dialects.base import UpstreamOperation as Operation
+from wireglot_core.dialects.surface import UpstreamOperation as Operation
 from wireglot_core.ir.errors import WireglotError
 from wireglot_core.providers.limits import CLONE, PROXY, UNLISTED, Limits, base_limits, narrowed
 from wireglot_core.providers.list_price import ListPrice, Unpriced, price_list

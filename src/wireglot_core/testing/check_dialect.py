@@ -18,7 +18,8 @@ from zlib import crc32
 
 import msgspec
 
-from wireglot_core.dialects.base import Dialect, ListedModel
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.listed_model import ListedModel
 from wireglot_core.dialects.paths import Paths
 from wireglot_core.dialects.registry import (
     NAMES,

@@ -14,7 +14,8 @@ from typing import Any, get_args
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context, Dialect, Rendered
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.ir.errors import ClientFault, Unsupported, UpstreamFault, WireglotError
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Response, StopReason

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context, Dialect, Rendered
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.envelope import Holder, unseal
 from wireglot_core.dialects.registry import dialect as registered
 from wireglot_core.ir.content import (

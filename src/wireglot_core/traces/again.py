@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.context import Context, is_minted
 from wireglot_core.dialects.envelope import is_sealed
 from wireglot_core.dialects.faults import is_unsent
 from wireglot_core.dialects.places import RequestPlaces, answer_located
@@ -19,11 +19,11 @@ from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Response, Stop
 from wireglot_core.ir.request import Request
 from wireglot_core.ir.stream import Event, Folding
-from wireglot_core.ir.verdict import NoAnswer, Watch, accept
+from wireglot_core.ir.verdict import NoAnswer, StreamVerdict, accept
 from wireglot_core.providers.aliases import EventRestorer
 from wireglot_core.providers.carried import MinterNamer, with_minter
 from wireglot_core.providers.emulation import Emulator
-from wireglot_core.providers.unasked import Unasked
+from wireglot_core.providers.reasoning_filter import ReasoningFilter
 from wireglot_core.traces.target import TraceTarget
 from wireglot_core.translate import Plan, plan
 
@@ -150,11 +150,11 @@ def as_shown(target: TraceTarget, client: str, document: dict[str, Any], asked: 
     return target if any(type(part) is Reasoning for part in shown) else replace(target, withholds=True)
 
 
-def withholding(target: TraceTarget, client: str, context: Context) -> Unasked | None:
+def withholding(target: TraceTarget, client: str, context: Context) -> ReasoningFilter | None:
     if not target.withholds:
         return None
     minter = Origin(dialect(target.dialect).surface.family, context.provider, context.model)
-    return Unasked(minter, signs=dialect(target.source or client).surface.reasoning.signs_texts)
+    return ReasoningFilter(minter, signs=dialect(target.source or client).surface.reasoning.signs_texts)
 
 
 class StreamAgain:
@@ -169,7 +169,7 @@ class StreamAgain:
         if asked.planned.emulation is not None:
             self._steps.append(Emulator(asked.planned.emulation).events)
         if reported is not answered or target.leaks_calls:
-            watch = Watch(
+            watch = StreamVerdict(
                 request,
                 leaves_out=reported.surface.client.leaves_out_calls,
                 leaks_calls=target.leaks_calls,

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.json_path import joined, resolved
 from wireglot_core.dialects.places import Node, Places, RequestPlaces
 from wireglot_core.dialects.registry import dialect

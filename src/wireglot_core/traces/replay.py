@@ -13,7 +13,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context, Dialect
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import UnknownDialect, dialect
 from wireglot_core.ir.errors import ApiError, ErrorKind, WireglotError
 from wireglot_core.ir.stream import Event, StreamFailed, fold, unfold

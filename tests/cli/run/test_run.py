@@ -22,7 +22,7 @@ from tests.cli.provider_double import BAD_KEY, GOOD_KEY, ProviderDouble, Reply, 
 from tests.cli.running import COMMAND, run_in
 from tests.processes import ForkedCommand, ForkedTerminal, run_forked
 from tests.waiting import DEADLINE_SECONDS, wait_until
-from wireglot.cli.run.gateway import _Reported, _Teller
+from wireglot.cli.run.gateway import _Reported, _StartReport
 from wireglot.cli.trust import trust
 from wireglot.gateway.config.kept_keys import keep
 
@@ -631,7 +631,7 @@ def test_what_lives_beside_a_client_holds_nothing_of_its_callers(place: Place) -
 def test_the_descriptor_that_reported_the_start_is_written_to_once(tmp_path: Path) -> None:
     """Its number may be the database's by the time that the end goes wrong."""
     reading, writing = os.pipe()
-    tell = _Teller(writing)
+    tell = _StartReport(writing)
     tell(_Reported(url="http://127.0.0.1:1"))
     assert os.read(reading, 100) == b'{"url":"http://127.0.0.1:1","problem":""}'
     file = os.open(tmp_path / "database", os.O_RDWR | os.O_CREAT)

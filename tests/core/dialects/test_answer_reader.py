@@ -7,7 +7,7 @@ from wireglot_core.dialects.answer_reader import (
     first_byte,
     json_or_text,
 )
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.stream import Event, Failure
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.tiers import rows
 from wireglot_core.dialects.argument_stream import MAX_NUMBER_CHARS, ArgumentStream
 from wireglot_core.dialects.arguments import PARSE_ERROR, RAW, read_arguments
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import ToolCall
 from wireglot_core.ir.outcome import Response, Stop

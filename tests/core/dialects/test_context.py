@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from wireglot_core.cache.memory import Memory
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.loss import Loss
 from wireglot_core.wire.json import encode
 

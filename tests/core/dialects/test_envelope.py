@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import wireglot_core
 from proofs.lab.forms import open_envelope
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.context import Context, is_minted
 from wireglot_core.dialects.envelope import (
     BODY_MARK,
     PLACEHOLDERS,

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.faults import (
     bare_message,
     is_context_overflow,

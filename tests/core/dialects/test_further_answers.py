@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from tests.core.laws.sdks import _CHAT, _openai
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect, surface
 from wireglot_core.ir.content import Reasoning, Text, ToolCall
 from wireglot_core.ir.outcome import Candidate, Response, Stop

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Text
 from wireglot_core.ir.stream import fold

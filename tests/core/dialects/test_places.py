@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context, RequestPlaces, answer_located
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.json_path import PATH_LONGEST
+from wireglot_core.dialects.places import RequestPlaces, answer_located
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Message, Reasoning, Text, ToolCall
 from wireglot_core.ir.loss import Action, Loss

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.core.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.repeated_frames_kit import frames_of, padded_frame, streams_of
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context, StreamReader
+from wireglot_core.dialects.base import StreamReader
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Reasoning, Text, ToolCall
 from wireglot_core.ir.outcome import Stop, Usage

@@ -7,7 +7,7 @@ import pytest
 
 from tests.tiers import rows
 from wireglot_core import StreamTranslator, translate_request, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect, dialect_name
 from wireglot_core.ir.loss import Loss
 

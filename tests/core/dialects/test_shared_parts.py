@@ -14,7 +14,6 @@ from tests.core.sent_body import SentBody
 from tests.tiers import rows
 from wireglot_core.dialects import counting, embeddings, hosted_options, openai_shared, rpc_status
 from wireglot_core.dialects.argument_stream import ArgumentStream, MendedArguments, MendedCalls
-from wireglot_core.dialects.base import Context, Rendered
 from wireglot_core.dialects.body import (
     BadField,
     RequestGlance,
@@ -24,7 +23,7 @@ from wireglot_core.dialects.body import (
     session_in_metadata,
     stated_in,
 )
-from wireglot_core.dialects.context import is_minted, reported_model
+from wireglot_core.dialects.context import Context, Rendered, is_minted, reported_model
 from wireglot_core.dialects.faults import wait_in_message
 from wireglot_core.dialects.fields import Fields
 from wireglot_core.dialects.listed_model import ListedModel, ModelFile, UpstreamModel, read_list

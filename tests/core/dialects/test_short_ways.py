@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.gemini.render_parts import PartRenderer
 from wireglot_core.dialects.gemini.render_request import render_request as render_gemini
 from wireglot_core.dialects.openai_chat import render_messages

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect, surface
 from wireglot_core.ir.stream import FLAWS
 from wireglot_core.wire.json import encode

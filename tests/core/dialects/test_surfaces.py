@@ -7,7 +7,8 @@ import pytest
 from tests.core.dialects import acme
 from tests.core.laws.cases import every_dialect, of_kind
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context, ListedModel
+from wireglot_core.dialects.context import Context
+from wireglot_core.dialects.listed_model import ListedModel
 from wireglot_core.dialects.paths import Paths
 from wireglot_core.dialects.registry import NAMES, dialect, surface, surfaces
 from wireglot_core.ir.content import Extra

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context, Tap
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect, surface
+from wireglot_core.dialects.surface import Tap
 from wireglot_core.ir.stream import Failure
 from wireglot_core.wire.json import encode
 from wireglot_core.wire.sse import FrameTooLarge

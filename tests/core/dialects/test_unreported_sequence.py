@@ -4,7 +4,7 @@ import pytest
 
 from tests.tiers import rows
 from wireglot_core import translate_request, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import NAMES, DialectName, dialect, surface
 from wireglot_core.ir.content import Message, Text
 from wireglot_core.ir.loss import Loss

@@ -4,7 +4,7 @@ import pytest
 
 from tests.tiers import rows
 from wireglot_core import translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect, dialect_name
 from wireglot_core.ir.content import Text
 from wireglot_core.ir.outcome import Response, Stop

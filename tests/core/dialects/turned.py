@@ -9,9 +9,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from tests.core.dialects import acme
-from wireglot_core.dialects.base import Context, Rendered, RequestGlance, Route
-from wireglot_core.dialects.body import Body, whole_number
-from wireglot_core.dialects.surface import AnswerGlance
+from wireglot_core.dialects.body import Body, RequestGlance, whole_number
+from wireglot_core.dialects.context import Context, Rendered
+from wireglot_core.dialects.surface import AnswerGlance, Route
 from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.outcome import Response
 from wireglot_core.ir.request import Request

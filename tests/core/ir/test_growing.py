@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import NAMES, dialect
 from wireglot_core.ir.content import Text
 from wireglot_core.ir.stream import Delta, Event, Folding, GrowingText, PartStart, Start

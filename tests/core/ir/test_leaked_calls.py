@@ -21,7 +21,7 @@ from wireglot_core.ir.stream import (
     fold,
     unfold,
 )
-from wireglot_core.ir.verdict import RECOVERED, NoAnswer, Watch, accept
+from wireglot_core.ir.verdict import RECOVERED, NoAnswer, StreamVerdict, accept
 
 ASKED = Request(
     "m", (Message("user", (Text("weather?"),)),), tuple(map(Tool, ("weather", "clock", "f", "g")))
@@ -67,11 +67,11 @@ def streamed(
         PartEnd(1),
         Finish(Stop(stop, "stop", "x")),
     ]
-    watch = Watch(request, leaves_out=True, leaks_calls=leaks_calls)
+    watch = StreamVerdict(request, leaves_out=True, leaks_calls=leaks_calls)
     passed = [each for event in events for each in watch.pass_on([event])]
     list(check(passed))
     assert watch.losses in ([], [RECOVERED])
-    at_once = Watch(request, leaves_out=True, leaks_calls=leaks_calls).pass_on(events)
+    at_once = StreamVerdict(request, leaves_out=True, leaks_calls=leaks_calls).pass_on(events)
     if type(passed[-1]) is not Failure:
         assert fold(at_once) == fold(passed)
     return passed
@@ -156,7 +156,7 @@ def test_a_token_that_is_only_mentioned_is_a_word(text: str, size: int) -> None:
 
 
 def test_words_behind_a_mention_do_not_wait_for_the_end() -> None:
-    watch = Watch(ASKED, leaks_calls=LEAK_FAMILIES)
+    watch = StreamVerdict(ASKED, leaks_calls=LEAK_FAMILIES)
     watch.pass_on([Start("r", "m"), PartStart(0, Text("")), Delta(0, "It is `<|tool_call_begin|>")])
     assert watch.pass_on([Delta(0, "`; see the docs")]) == [
         Delta(0, "<|tool_call_begin|>"),
@@ -204,7 +204,7 @@ def test_a_call_that_is_in_the_answer_already_is_not_doubled(real_first: bool) -
         response = Response("r", "m", parts, Stop("tool_calls", "tool_calls", "x"))
         accepted = accept(response, ASKED, leaks_calls=LEAK_FAMILIES)
         assert (accepted.response, accepted.losses) == (response, ())
-        watch = Watch(ASKED, leaks_calls=LEAK_FAMILIES)
+        watch = StreamVerdict(ASKED, leaks_calls=LEAK_FAMILIES)
         passed = [each for event in unfold(response) for each in watch.pass_on([event])]
         assert fold(passed) == response
         assert watch.losses == []
@@ -230,7 +230,7 @@ def test_anyone_who_offers_no_tools_may_speak_of_such_tokens() -> None:
 def test_calls_of_a_client_may_hold_such_tokens() -> None:
     """[K5] Arguments are no words of an answer, and freeform text is not either."""
     for part in (ToolCall("c", "f", "{}"), ToolCall("c", "f", "", "custom")):
-        watch = Watch(ASKED, leaks_calls=LEAK_FAMILIES)
+        watch = StreamVerdict(ASKED, leaks_calls=LEAK_FAMILIES)
         text = KIMI if part.kind == "custom" else ""
         events: list[Event] = [Start("r", "m"), PartStart(0, part), Delta(0, text), PartEnd(0)]
         passed = [each for event in events for each in watch.pass_on([event])]
@@ -323,7 +323,7 @@ def test_recovered_calls_come_behind_all_other_parts():
         PartEnd(2),
         Finish(Stop("end", "stop", "x")),
     ]
-    watch = Watch(ASKED, leaks_calls=LEAK_FAMILIES)
+    watch = StreamVerdict(ASKED, leaks_calls=LEAK_FAMILIES)
     passed = list(check([each for event in events for each in watch.pass_on([event])]))
     assert fold(passed).content == (Text("a"), ToolCall("c", "f", '{"x":1}'), Text(" \n"), *CALLS)
 
@@ -341,7 +341,7 @@ def test_two_parts_may_leak_and_probabilities_are_never_held_back():
         PartEnd(1),
         Finish(Stop("end", "stop", "x")),
     ]
-    watch = Watch(ASKED, leaks_calls=LEAK_FAMILIES)
+    watch = StreamVerdict(ASKED, leaks_calls=LEAK_FAMILIES)
     passed = list(check([each for event in events for each in watch.pass_on([event])]))
     assert fold(passed).content == (
         Reasoning("hm"),
@@ -412,7 +412,7 @@ def answered(
                 events += (Delta(event.index, piece) for piece in pieces)
             else:
                 events.append(event)
-        watch = Watch(request, leaks_calls=families)
+        watch = StreamVerdict(request, leaks_calls=families)
         found = fold(list(check([each for event in events for each in watch.pass_on([event])])))
         # A part that has begun to stream stays, be it blank.
         parts = tuple(part for part in found.content if not isinstance(part, Text) or part.text.strip())
@@ -544,7 +544,7 @@ def test_where_a_line_begins_does_not_depend_on_how_parts_interleave() -> None:
         PartEnd(1),
         Finish(Stop("end", "stop", "x")),
     ]
-    watch = Watch(ASKED, leaks_calls=LEAK_FAMILIES)
+    watch = StreamVerdict(ASKED, leaks_calls=LEAK_FAMILIES)
     found = fold([each for event in events for each in watch.pass_on([event])])
     assert found.content[0] == Text("The page says: " + TAGGED)
     assert shown(found.content) == [("weather", PARIS)]

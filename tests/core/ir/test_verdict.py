@@ -17,7 +17,7 @@ from wireglot_core.ir.verdict import (
     CUT_BY_LIMIT,
     EMPTY,
     NoAnswer,
-    Watch,
+    StreamVerdict,
     accept,
     is_cut,
     with_whole_calls,
@@ -43,7 +43,7 @@ def verdict(response: Response, request: Request | None = ASKED) -> object:
 
 
 def streamed(response: Response, request: Request | None = ASKED, *, leaves_out: bool = True) -> object:
-    watch = Watch(request, leaves_out=leaves_out)
+    watch = StreamVerdict(request, leaves_out=leaves_out)
     events = [passed for event in unfold(response) for passed in watch.pass_on([event])]
     list(check(events))
     last = events[-1]
@@ -190,7 +190,7 @@ def test_an_id_that_recurs_is_made_another_one() -> None:
     found = accept(came, asked).response
     assert found.content == (again, third, BARE)
     assert found.others == (msgspec.structs.replace(other, content=(again,)),)
-    events = Watch(asked).pass_on(list(unfold(came)))
+    events = StreamVerdict(asked).pass_on(list(unfold(came)))
     assert (fold(events).content, fold(events).others) == (found.content, found.others)
 
 
@@ -210,7 +210,7 @@ def test_what_has_been_reported_in_pieces_cannot_be_taken_back() -> None:
 
 def test_the_end_of_a_cut_call_waits_until_it_is_known_why() -> None:
     """[X7] No writer may close it before."""
-    watch = Watch(ASKED, leaves_out=True)
+    watch = StreamVerdict(ASKED, leaves_out=True)
     *events, finish = unfold(answer("length", BROKEN))
     assert not [event for event in watch.pass_on(events) if type(event) is PartEnd]
     end, last = watch.pass_on([finish])
@@ -220,7 +220,7 @@ def test_the_end_of_a_cut_call_waits_until_it_is_known_why() -> None:
 
 def test_events_of_a_good_answer_pass_as_the_same_list() -> None:
     """Nothing is made again where nothing is wrong."""
-    watch = Watch(ASKED)
+    watch = StreamVerdict(ASKED)
     events = list(unfold(answer("end", Text("hi"))))
     assert watch.pass_on(events[:-1]) == events[:-1]
     texts = [event for event in events if type(event) is not PartStart][:1]
@@ -237,7 +237,7 @@ def test_two_accounts_become_one() -> None:
 
 def test_pieces_that_have_nothing_new_need_not_be_read():
     """Of a text once something is said, and of a thought from its start; not beside open arguments."""
-    watch = Watch(ASKED)
+    watch = StreamVerdict(ASKED)
     assert watch.is_known(0) is False
     watch.pass_on([PartStart(0, Reasoning(""))])
     assert [watch.is_known(index) for index in (0, 1)] == [True, False]
@@ -251,6 +251,6 @@ def test_pieces_that_have_nothing_new_need_not_be_read():
 
 def test_pieces_that_may_hold_a_leaked_call_are_read():
     request = Request("m", (USER,), tools=(Tool("f"),))
-    watch = Watch(request, leaks_calls=("kimi",))
+    watch = StreamVerdict(request, leaks_calls=("kimi",))
     watch.pass_on([PartStart(0, Text("")), Delta(0, "a")])
     assert watch.is_known(0) is False

@@ -27,7 +27,7 @@ from wireglot_core.ir.stream import (
     fold,
     unfold,
 )
-from wireglot_core.ir.verdict import NoAnswer, Watch, accept
+from wireglot_core.ir.verdict import NoAnswer, StreamVerdict, accept
 
 TABLE = FIXTURES / "verdicts.txt"
 UPDATE = bool(os.environ.get("WIREGLOT_UPDATE"))
@@ -98,9 +98,9 @@ def whole(response: Response, request: Request | None, leaks_calls: tuple[LeakFa
 def streamed(
     events: list[Event], request: Request | None, leaves_out: bool, leaks_calls: tuple[LeakFamily, ...]
 ) -> str:
-    watch = Watch(request, leaves_out=leaves_out, leaks_calls=leaks_calls)
+    watch = StreamVerdict(request, leaves_out=leaves_out, leaks_calls=leaks_calls)
     passed = [each for event in events for each in watch.pass_on([event])]
-    at_once = Watch(request, leaves_out=leaves_out, leaks_calls=leaks_calls).pass_on(list(events))
+    at_once = StreamVerdict(request, leaves_out=leaves_out, leaks_calls=leaks_calls).pass_on(list(events))
     last = passed[-1]
     assert last == at_once[-1]
     if isinstance(last, Failure):
@@ -148,8 +148,8 @@ def test_who_may_say_nothing_says_nothing():
     nothing = Response("r", "m", (), Stop("end", "said"))
     asked = REQUESTS["a user asked"]
     assert accept(nothing, asked, may_be_empty=True).response is nothing
-    assert type(Watch(asked, may_be_empty=True).pass_on(list(unfold(nothing)))[-1]) is Finish
-    assert type(Watch(asked).pass_on(list(unfold(nothing)))[-1]) is Failure
+    assert type(StreamVerdict(asked, may_be_empty=True).pass_on(list(unfold(nothing)))[-1]) is Finish
+    assert type(StreamVerdict(asked).pass_on(list(unfold(nothing)))[-1]) is Failure
     with pytest.raises(NoAnswer):
         accept(Response("r", "m", (BROKEN,), Stop("end", "said")), asked, may_be_empty=True)
 
@@ -178,7 +178,7 @@ def test_a_good_answer_is_the_same_object():
 def test_an_error_says_whether_asking_again_could_help():
     def failed(reason: StopReason, *content: Part, leaves_out: bool = False) -> ApiError:
         events = list(unfold(Response("r", "m", content, Stop(reason, "RAW"))))
-        last = Watch(REQUESTS["a user asked"], leaves_out=leaves_out).pass_on(events)[-1]
+        last = StreamVerdict(REQUESTS["a user asked"], leaves_out=leaves_out).pass_on(events)[-1]
         assert isinstance(last, Failure)
         return last.error
 
@@ -203,7 +203,7 @@ def test_an_error_says_whether_asking_again_could_help():
 
 
 def test_a_stream_is_clear_when_something_was_said_and_no_call_is_open():
-    watch = Watch(REQUESTS["a user asked"])
+    watch = StreamVerdict(REQUESTS["a user asked"])
     seen = []
     for event in unfold(
         Response("r", "m", (Reasoning("hm"), Text("hi"), WHOLE, BROKEN), Stop("length", "x"))
@@ -240,7 +240,7 @@ def test_what_an_answer_cost_is_known_however_it_ended(leaking):
         PartEnd(0),
         Finish(Stop("malformed_call"), Usage(input=3)),
     ]
-    watch = Watch(REQUESTS["a user asked"], leaks_calls=LEAK_FAMILIES if leaking else ())
+    watch = StreamVerdict(REQUESTS["a user asked"], leaks_calls=LEAK_FAMILIES if leaking else ())
     known = []
     passed: list[Event] = []
     for event in events:
@@ -248,13 +248,13 @@ def test_what_an_answer_cost_is_known_however_it_ended(leaking):
         known.append(watch.usage and watch.usage.input)
     assert known == [1, 1, 1, 2, 2, 3]
     assert passed[-2] == UsageReport(Usage(input=3))
-    quiet = Watch(REQUESTS["a user asked"])
+    quiet = StreamVerdict(REQUESTS["a user asked"])
     assert [type(event) for event in quiet.pass_on([events[0], Finish(Stop("end"))])] == [Start, Failure]
     assert quiet.usage == Usage(input=1)
 
 
 def test_pieces_of_a_text_pass_as_they_came():
-    watch = Watch(REQUESTS["a user asked"])
+    watch = StreamVerdict(REQUESTS["a user asked"])
     watch.pass_on([Start("r", "m"), PartStart(0, Text("")), Delta(0, "a")])
     pieces: list[Event] = [Delta(0, "b"), Delta(0, "c")]
     assert watch.pass_on(pieces) is pieces
@@ -263,7 +263,7 @@ def test_pieces_of_a_text_pass_as_they_came():
 
 
 def test_a_call_without_arguments_ends_when_the_answer_goes_on():
-    watch = Watch(REQUESTS["a user asked"], leaves_out=True)
+    watch = StreamVerdict(REQUESTS["a user asked"], leaves_out=True)
     first: list[Event] = [Start("r", "m"), PartStart(0, ToolCall("1", "f", "")), PartEnd(0)]
     assert watch.pass_on(first) == first[:2]
     second: list[Event] = [PartStart(1, ToolCall("2", "f", "")), Delta(1, "{"), PartEnd(1)]
@@ -279,7 +279,7 @@ def test_a_call_without_arguments_ends_when_the_answer_goes_on():
 
 def test_events_before_a_leak_in_one_batch_are_judged_too():
     """What a server sends in one read: the end of a call, and words that leak another."""
-    watch = Watch(REQUESTS["a user asked"], leaks_calls=LEAK_FAMILIES)
+    watch = StreamVerdict(REQUESTS["a user asked"], leaks_calls=LEAK_FAMILIES)
     events: list[Event] = [
         Start("r", "m"),
         PartStart(0, ToolCall("1", "f", '{"a": 1}')),

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.core.laws.cases import FIXTURES, every_dialect
 from tests.core.laws.wires import same_spelling
 from tests.tiers import WHOLE
-from wireglot_core.dialects.base import Rendered
+from wireglot_core.dialects.context import Rendered
 from wireglot_core.dialects.openai_chat.tap import ChatTap
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.loss import Loss

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wireglot_core import StreamTranslator, translate_request, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.stream import fold, unfold

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.core.laws.wires import ends_in
 from tests.tiers import rows
 from wireglot_core import StreamTranslator, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect
 from wireglot_core.ir.content import Part, Text, ToolCall
 from wireglot_core.ir.outcome import Response, Stop, Usage

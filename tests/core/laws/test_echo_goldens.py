@@ -8,7 +8,7 @@ import pytest
 from tests.core.laws.cases import FIXTURES
 from tests.core.laws.test_pair_goldens import by_field
 from tests.core.laws.test_table_goldens import pinned
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.places import RequestPlaces
 from wireglot_core.dialects.registry import NAMES, dialect
 from wireglot_core.ir.content import Text

@@ -13,14 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import (
-    Context,
-    EmbeddingForm,
-    Embeddings,
-    EmbedOperation,
-    Rendered,
-    joined_embeddings,
-)
+from wireglot_core.dialects.capabilities import EmbeddingForm, Embeddings, EmbedOperation
+from wireglot_core.dialects.context import Context, Rendered
+from wireglot_core.dialects.embeddings import joined_embeddings
 from wireglot_core.dialects.registry import surface, surfaces
 from wireglot_core.ir.content import Extra, Media, Text
 from wireglot_core.ir.embedding import (

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tiers import rows
 from wireglot_core import ClientFault, translate_request
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect
 from wireglot_core.ir.content import Message, Role, Text
 from wireglot_core.ir.errors import Unsupported

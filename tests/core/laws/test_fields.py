@@ -35,7 +35,8 @@ from tests.core.laws.field_samples import (
     values_of,
 )
 from tests.core.laws.neutral import ASKED
-from wireglot_core.dialects.base import Context, Dialect, Rendered, StreamWriter, is_minted
+from wireglot_core.dialects.base import Dialect, StreamWriter
+from wireglot_core.dialects.context import Context, Rendered, is_minted
 from wireglot_core.dialects.registry import NAMES, dialect
 from wireglot_core.ir.content import Extra, Foreign, Message, Part, Text, ToolCall
 from wireglot_core.ir.errors import ApiError, Unsupported

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.core.laws.cases import DEEP, every_dialect, of_kind, partners
 from tests.tiers import rows
 from wireglot_core import StreamTranslator, translate_request, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.errors import ClientFault, Unsupported, UpstreamFault
 from wireglot_core.testing import codec_laws

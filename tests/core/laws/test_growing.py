@@ -22,7 +22,7 @@ from tests.tiers import rows
 from wireglot_core.cache import growing_body, known_row
 from wireglot_core.cache import memory as memory_module
 from wireglot_core.cache.memory import Memory
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect, surface
 from wireglot_core.ir.content import Message
 from wireglot_core.ir.errors import WireglotError

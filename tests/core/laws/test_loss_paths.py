@@ -8,7 +8,7 @@ from hypothesis import given
 from tests.core.laws.cases import all_hold, every_dialect, every_pair, of_kind, partners, recorded
 from tests.tiers import rows
 from wireglot_core import StreamTranslator, translate_request, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.json_path import snake_case
 from wireglot_core.dialects.places import RequestPlaces
 from wireglot_core.dialects.registry import NAMES, DialectName, dialect, dialect_name, surface

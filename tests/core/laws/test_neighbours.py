@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.core.laws.test_table_goldens import pinned
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import (
     CacheMark,

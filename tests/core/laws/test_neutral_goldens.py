@@ -10,7 +10,7 @@ from typing import TypeVar
 from tests.core.laws import neutral
 from tests.core.laws.cases import FIXTURES, every_dialect
 from tests.core.laws.test_pair_goldens import UPDATE, by_field
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.errors import Unsupported
 from wireglot_core.ir.loss import Loss

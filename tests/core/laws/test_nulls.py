@@ -19,7 +19,7 @@ from tests.core.laws.cases import FIXTURES, MAIN, RECORDINGS
 from tests.core.laws.strange_answers import STRANGE
 from tests.recordings import recordings
 from wireglot_core import StreamTranslator, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import NAMES, DialectName, dialect, surface
 from wireglot_core.ir.content import Text
 from wireglot_core.ir.errors import WireglotError

@@ -16,7 +16,7 @@ from tests.core.laws.cases import FIXTURES, of_kind
 from tests.core.laws.test_pair_goldens import UPDATE
 from tests.core.laws.wires import same_spelling
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.registry import NAMES, dialect
 from wireglot_core.ir.errors import WireglotError
 from wireglot_core.testing.check_dialect import Case, fixtures

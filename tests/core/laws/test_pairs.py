@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.core.laws.cases import all_hold, every_pair, of_kind, recorded
 from tests.tiers import rows
 from wireglot_core import StreamTranslator, translate_request, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import NAMES, DialectName, dialect, dialect_name, surface
 from wireglot_core.ir.errors import Unsupported
 from wireglot_core.ir.loss import Action, Feature, Loss

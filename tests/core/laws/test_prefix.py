@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tests.core.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.tiers import rows
 from wireglot_core import translate_request
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect, dialect_name
 from wireglot_core.ir.errors import ClientFault, Unsupported
 from wireglot_core.testing.check_dialect import Case

@@ -17,7 +17,7 @@ from tests.core.laws.test_pair_goldens import MODELS, UPDATE, by_field
 from tests.core.laws.test_read_goldens import answer_places_of, neutral, places_of
 from tests.tiers import rows
 from wireglot_core import StreamTranslator, translate_request, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import NAMES, dialect, dialect_name
 from wireglot_core.ir.errors import WireglotError
 from wireglot_core.testing.check_dialect import Case, fixtures

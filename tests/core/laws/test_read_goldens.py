@@ -14,7 +14,9 @@ import msgspec
 from tests.core.laws.cases import FIXTURES, of_kind
 from tests.core.laws.test_pair_goldens import UPDATE, by_field
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context, Dialect, Places, RequestPlaces, answer_located
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.context import Context
+from wireglot_core.dialects.places import Places, RequestPlaces, answer_located
 from wireglot_core.dialects.registry import NAMES, dialect
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Response

@@ -12,7 +12,7 @@ import pytest
 from tests.core.laws.cases import FIXTURES, MAIN, MAIN_PAIRS, all_hold, recorded
 from tests.tiers import rows
 from wireglot_core import StreamTranslator, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect, dialect_name
 from wireglot_core.ir.errors import WireglotError
 from wireglot_core.ir.loss import Loss

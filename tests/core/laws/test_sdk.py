@@ -9,7 +9,7 @@ from tests.core.laws.sdks import RESPONSES, STREAMS, Failed, Understood, underst
 from tests.tiers import rows
 from wireglot_core import StreamTranslator, translate_response
 from wireglot_core.dialects.arguments import PARSE_ERROR, RAW, arguments_object
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect, dialect_name
 from wireglot_core.ir.content import Media
 from wireglot_core.ir.outcome import Response

@@ -10,7 +10,7 @@ from proofs.fidelity.matrix import said_back
 from tests.core.laws.cases import MAIN, of_kind
 from tests.tiers import rows
 from wireglot_core import StreamTranslator, translate_request, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect
 from wireglot_core.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot_core.ir.errors import Unsupported

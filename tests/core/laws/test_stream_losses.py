@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tests.core.laws.cases import FIXTURES, MAIN, all_hold, recorded
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import PHASE, Citation, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot_core.ir.errors import WireglotError

@@ -15,7 +15,8 @@ import pytest
 from tests.core.laws.cases import FIXTURES, every_dialect
 from tests.core.laws.test_pair_goldens import UPDATE, by_field
 from tests.core.sent_body import SentBody
-from wireglot_core.dialects.base import Context, ListedModel
+from wireglot_core.dialects.context import Context
+from wireglot_core.dialects.listed_model import ListedModel
 from wireglot_core.dialects.registry import NAMES, dialect, surface
 from wireglot_core.ir.content import Extra, Message, Text
 from wireglot_core.ir.errors import ApiError, ClientFault, ErrorKind, WireglotError

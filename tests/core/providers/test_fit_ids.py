@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.core.providers.asks import features, fitted, pair, request, user
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.context import Context, is_minted
 from wireglot_core.dialects.registry import DialectName, dialect
 from wireglot_core.ir.content import (
     Text,

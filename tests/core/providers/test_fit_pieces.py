@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.envelope import seal
 from wireglot_core.dialects.registry import DialectName
 from wireglot_core.ir.content import Origin, Signature

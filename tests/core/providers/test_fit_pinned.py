@@ -17,7 +17,7 @@ from tests.core.providers.asks import fit
 from tests.core.providers.fit_cases import CONVERSATIONS, ENDPOINTS, HISTORY, PROVIDER, TOOLS, Endpoint
 from tests.tiers import rows
 from wireglot_core.cache.memory import Memory
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.errors import Unsupported
 from wireglot_core.ir.request import Request, Tool
 from wireglot_core.providers.fit.fitting import Fitted

@@ -2,7 +2,7 @@
 
 from tests.core.providers.asks import CLAUDE, GEMINI, assistant, features, fit, fitted, pair, request, user
 from wireglot_core import translate_request
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.content import (
     Extra,
     Origin,

@@ -11,7 +11,7 @@ import pytest
 from tests.core.providers.asks import fit, request
 from tests.core.providers.test_fit_pinned import pinned
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.content import Extra
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.request import EFFORTS, Effort, Request, Thinking

@@ -4,7 +4,7 @@ import pytest
 
 from tests.core.providers.asks import assistant, features, fit, fitted, request, user
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName
 from wireglot_core.ir.content import (
     CacheMark,

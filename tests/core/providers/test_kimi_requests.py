@@ -6,7 +6,7 @@ import pytest
 
 from tests.tiers import rows
 from wireglot_core import translate_request
-from wireglot_core.dialects.base import Rendered
+from wireglot_core.dialects.context import Rendered
 from wireglot_core.dialects.registry import DialectName
 
 WEATHER: dict[str, Any] = {

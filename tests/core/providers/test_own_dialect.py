@@ -9,7 +9,7 @@ import pytest
 from tests.core.providers.own_dialect_asks import claude_code, codex, opencode
 from tests.tiers import rows
 from wireglot_core import translate_request
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect, dialect_name
 from wireglot_core.providers.limits import BASE
 from wireglot_core.providers.spec import limits_of, names, provider

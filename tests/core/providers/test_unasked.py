@@ -8,7 +8,7 @@ from tests.tiers import rows
 from wireglot_core.ir.content import Foreign, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot_core.ir.outcome import Response, Stop
 from wireglot_core.ir.stream import fold, unfold
-from wireglot_core.providers.unasked import Unasked
+from wireglot_core.providers.reasoning_filter import ReasoningFilter
 
 MINTER = Origin("openai-responses", "openai", "gpt-5.5")
 STATE = Signature("c3RhdGU=", MINTER)
@@ -17,7 +17,7 @@ ANSWERS = [(dialect, name, answer) for dialect in MAIN for name, answer in neutr
 
 
 def reported(*content: Part, signs: bool = False) -> tuple[tuple[Part, ...], list[str]]:
-    unasked = Unasked(MINTER, signs=signs)
+    unasked = ReasoningFilter(MINTER, signs=signs)
     shown = unasked.response(Response("r", "m", content, Stop("end")))
     return shown.content, [loss.feature for loss in unasked.losses]
 
@@ -31,7 +31,7 @@ def reported(*content: Part, signs: bool = False) -> tuple[tuple[Part, ...], lis
 def test_every_answer_is_reported_without_its_thinking_whole_as_streamed(
     dialect: str, answer: Response, signs: bool
 ) -> None:
-    whole, streamed = (Unasked(Origin(dialect, "p", "m"), signs=signs) for _ in range(2))
+    whole, streamed = (ReasoningFilter(Origin(dialect, "p", "m"), signs=signs) for _ in range(2))
     shown = whole.response(answer)
     assert fold(streamed.events(list(unfold(answer)))) == fold(list(unfold(shown)))
     assert streamed.losses == whole.losses

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from tests.core.testing.toy_dialect import NAME, TOY, wire
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context, Dialect, Rendered
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.registry import NAMES, dialect, names, register, unregister
 from wireglot_core.ir.content import Text, ToolCall
 from wireglot_core.ir.errors import ApiError, ClientFault, Unsupported, UpstreamFault

@@ -19,7 +19,9 @@ from tests.core.testing.toy_dialect import (
     wire,
 )
 from tests.tiers import rows
-from wireglot_core.dialects.base import AnswerGlance, Context, Dialect, Rendered
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.context import Context, Rendered
+from wireglot_core.dialects.surface import AnswerGlance
 from wireglot_core.ir.content import Extra, Message, Text, ToolCall
 from wireglot_core.ir.errors import ApiError, ClientFault, Unsupported, UpstreamFault
 from wireglot_core.ir.loss import Loss

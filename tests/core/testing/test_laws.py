@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.core.testing.toy_dialect import CUT_OFF, NAME, TOY, Reader, Writer, frame, wire
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.envelope import Holder, seal
 from wireglot_core.dialects.registry import register, unregister
 from wireglot_core.ir.content import (

@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import AnswerGlance, Context, Dialect, Rendered
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.registry import dialect
+from wireglot_core.dialects.surface import AnswerGlance
 from wireglot_core.ir.errors import ApiError, ClientFault, UpstreamFault
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Response, Usage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Media, Message, Text, ToolCall, ToolResult
 from wireglot_core.ir.request import Request, Sampling, Tool

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.places import RequestPlaces
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Media, Message, Text, ToolCall

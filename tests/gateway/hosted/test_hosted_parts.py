@@ -17,7 +17,7 @@ from wireglot.gateway.hosted.ranking import BadPattern, fields_of, rank_by_words
 from wireglot.gateway.hosted.rounds import cited
 from wireglot.gateway.hosted.runner import arguments_of, called_name, failed, function_name, result_parts
 from wireglot.gateway.hosted.tool_search import ToolSearch, ToolSearchRunner, found_tools_text, key_of
-from wireglot_core.dialects.base import HostedForm
+from wireglot_core.dialects.capabilities import HostedForm
 from wireglot_core.ir.content import (
     CacheMark,
     Citation,

@@ -30,7 +30,7 @@ from wireglot.gateway.hosted.mcp_connection import (
 from wireglot.gateway.settings import McpSettings
 from wireglot.http.transport import TransportFault
 from wireglot.web.contract import WebFailed
-from wireglot_core.dialects.base import McpForm
+from wireglot_core.dialects.capabilities import McpForm
 from wireglot_core.ir.content import Foreign, Media, Message, Text, ToolCall, ToolResult
 from wireglot_core.ir.hosted import Approval, HostedCall, HostedResult, ListedTool
 from wireglot_core.ir.request import HostedTool, McpServer, Request, Tool

@@ -11,7 +11,7 @@ from google.genai import types
 import wireglot
 from tests.gateway.hosted.hosted_kit import HostedStage
 from wireglot.testing.scripted_upstream import Behaviour
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.stream import unfold
 from wireglot_core.wire.json import encode, encode_text

@@ -15,7 +15,7 @@ from tests.gateway.hosted.documents_kit import Documents
 from wireglot.gateway.hosted.loop import MAX_ROUNDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.stream import unfold
 from wireglot_core.wire.json import encode

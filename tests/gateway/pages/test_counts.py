@@ -20,9 +20,10 @@ from tests.tiers import rows
 from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.request.token_weight import TOKEN, Estimator, token_weight
 from wireglot_core.dialects.anthropic import surface as anthropic_surface
-from wireglot_core.dialects.base import Context, Counts
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.openai_responses import surface as responses_surface
 from wireglot_core.dialects.registry import surface
+from wireglot_core.dialects.surface import Counts
 from wireglot_core.ir.content import (
     Foreign,
     Media,

@@ -10,7 +10,7 @@ from tests.tiers import rows
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.request.collected_reply import CollectedReply
-from wireglot_core.dialects.base import Probe
+from wireglot_core.dialects.surface import Probe
 from wireglot_core.wire.json import decode
 
 

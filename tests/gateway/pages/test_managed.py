@@ -19,7 +19,7 @@ from tests.gateway.config.config_files import digest, loaded, problems
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot_core.dialects.base import ListedModel
+from wireglot_core.dialects.listed_model import ListedModel
 from wireglot_core.dialects.registry import surface
 
 AGENT = "claude-code/2.1.326"

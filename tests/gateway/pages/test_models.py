@@ -19,7 +19,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.pages import models
 from wireglot.gateway.settings import ClientKey, Provider, Rule, Settings
 from wireglot.gateway.targets.routing import route
-from wireglot_core.dialects.base import ListedModel
+from wireglot_core.dialects.listed_model import ListedModel
 from wireglot_core.dialects.registry import surface
 from wireglot_core.ir.errors import ClientFault
 from wireglot_core.providers.spec import ModelSpec, ProviderSpec

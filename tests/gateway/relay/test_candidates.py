@@ -20,7 +20,7 @@ from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.state.quotas.budgets import MAX_UNRESERVED_REQUESTS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Reasoning, Text, ToolCall
 from wireglot_core.ir.outcome import Response, Stop, Usage

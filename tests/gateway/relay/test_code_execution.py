@@ -13,7 +13,7 @@ from google.genai import errors, types
 from tests.gateway.faults.faults_kit import provider
 from tests.gateway.hosted.hosted_kit import DIALECTS, HostedStage
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Foreign, Text
 from wireglot_core.ir.outcome import Response, Stop, Usage

@@ -20,7 +20,7 @@ from wireglot.http.application import Head
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.web.contract import Hit, Query, WebFailed
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import NAMES, dialect
 from wireglot_core.ir.content import Citation, Message, Text
 from wireglot_core.ir.errors import ApiError

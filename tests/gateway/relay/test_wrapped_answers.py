@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.laws.cases import MAIN
 from wireglot.gateway.relay.delivery import Delivery
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.failures import AttemptFailed

@@ -251,7 +251,11 @@ def test_the_body_of_a_request_without_a_session_is_there_for_who_joins_turns() 
 def test_headers_of_an_answer() -> None:
     made = read(origin="https://page.example")
     made.record.asked("mine", "m", "openai-chat")
-    made.attempt.passed_back, made.budget_headers, made.estimates_input = [("a", "1")], (("b", "2"),), True
+    made.attempt.returned_headers, made.budget_headers, made.estimates_input = (
+        [("a", "1")],
+        (("b", "2"),),
+        True,
+    )
     made.attempt.losses = (Loss("$", "image", "dropped", "gone"),)
     assert dict(made.headers()) == {
         "x-wireglot-request-id": "req_1",

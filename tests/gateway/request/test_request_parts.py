@@ -20,7 +20,7 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import ClientBody, Incoming, _flags, bad_json, decoded, in_vendor_form
 from wireglot.gateway.request.token_weight import ESTIMATED, Estimator, tells_usage
 from wireglot.gateway.settings import ClientKey
-from wireglot_core.dialects.base import CloudForm, StreamFraming
+from wireglot_core.dialects.surface import CloudForm, StreamFraming
 from wireglot_core.ir.content import Message, Text
 from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.request import Request

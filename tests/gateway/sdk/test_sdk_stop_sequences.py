@@ -13,7 +13,7 @@ from google.genai import types
 from tests.gateway.sdk.sdk_kit import MODEL, UPSTREAMS, Stage, stage_fixtures
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.testing.scripted_upstream import Behaviour
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Text
 from wireglot_core.ir.outcome import Stop, Usage

@@ -12,7 +12,7 @@ from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.conversations.store import ConversationStore
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, new_part
 from wireglot.stores.memory.engine import MemoryDocuments
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 
 _WORKERS, _TURNS, _ITEMS = 5, 6, 3
 

@@ -7,7 +7,7 @@ import pytest
 
 from wireglot.gateway.state.conversations.items import as_wire, items_of, turns_of
 from wireglot.gateway.state.stored_forms import KeptItem
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.content import Media, Message, Origin, Reasoning, Signature, Text, ToolCall, ToolResult
 
 CONTEXT = Context(seed="test")

@@ -17,7 +17,7 @@ from wireglot.gateway.state.conversations.store import ConversationStore
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem
 from wireglot.stores import StoreDown
 from wireglot.stores.memory.engine import MemoryDocuments
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 
 CONTEXT = Context(seed="test")
 ID = "mine"

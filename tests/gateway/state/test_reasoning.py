@@ -10,7 +10,7 @@ import pytest
 
 from tests.gateway.state.reasoning_kit import MODELS, SETTINGS, Memory, signed
 from wireglot.gateway.settings import Secret, ServerSettings
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Extra, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot_core.ir.outcome import Candidate, Response, Stop

@@ -23,7 +23,7 @@ from wireglot.gateway.state.reasoning.names import (
 )
 from wireglot_core.cache import known_row
 from wireglot_core.cache.memory import Memory
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 LONG = "It will rain in Ulm today and tomorrow."

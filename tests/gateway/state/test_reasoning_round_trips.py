@@ -11,7 +11,7 @@ from tests.gateway.state.reasoning_kit import MODELS, Memory
 from tests.tiers import rows
 from wireglot.gateway.state.reasoning.names import visible
 from wireglot.gateway.state.reasoning.parts import pack, unpack
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot_core.ir.outcome import Response, Stop

@@ -14,7 +14,7 @@ from wireglot.gateway.streams.passthrough import Passthrough
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.http.transport import TransportFault
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect, surface
 from wireglot_core.ir.errors import ApiError, UpstreamFault
 from wireglot_core.ir.request import Request, Tool

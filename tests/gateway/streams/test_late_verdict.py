@@ -20,7 +20,7 @@ from tests.tiers import rows
 from wireglot.gateway.streams.late_verdict import LateVerdict
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Part, Reasoning, Text, ToolCall
 from wireglot_core.ir.errors import ApiError

@@ -7,9 +7,10 @@ from typing import Any
 
 from tests.tiers import rows
 from wireglot.gateway.streams.late_verdict import LateVerdict
-from wireglot_core.dialects.base import Context, StreamMarks
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.passthrough import has_no_answer, is_doubtful, whole_frames
 from wireglot_core.dialects.registry import dialect
+from wireglot_core.dialects.surface import StreamMarks
 from wireglot_core.ir.request import Request, Tool
 from wireglot_core.wire.json import encode
 

@@ -15,7 +15,7 @@ from tests.tiers import rows
 from wireglot.gateway.streams import late_verdict
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect, register, unregister
 from wireglot_core.ir.content import Message, Part, Reasoning, Text, ToolCall
 from wireglot_core.ir.outcome import Response, Stop, Usage

@@ -10,7 +10,7 @@ from tests.core.laws.cases import MAIN
 from tests.gateway.streams.fed import SeenClient, passthrough
 from tests.repeated_frames_kit import frames_of
 from wireglot.gateway.streams.passthrough import FRAMES, OPENING, OVER, Passthrough
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Text, ToolCall
 from wireglot_core.ir.errors import ApiError

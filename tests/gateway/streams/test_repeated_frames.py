@@ -14,7 +14,7 @@ from tests.core.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.gateway.streams.fed import EVENT_BYTES, SeenClient, passthrough, reported
 from tests.repeated_frames_kit import frames_of, padded_frame, streams_of
 from tests.tiers import rows
-from wireglot_core.dialects.base import RepeatedFrames
+from wireglot_core.dialects.passthrough import RepeatedFrames
 from wireglot_core.dialects.registry import register, unregister
 from wireglot_core.ir.content import Text
 from wireglot_core.ir.errors import ApiError

@@ -19,7 +19,7 @@ from wireglot.gateway.streams.feeder import STREAM_TIMES
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.http.transport import TransportFault
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect, surface
 from wireglot_core.ir.content import Origin, Text
 from wireglot_core.ir.outcome import Stop, Usage

@@ -9,7 +9,7 @@ from tests.gateway.kit import catalogued, own, settings
 from tests.tiers import rows
 from wireglot.gateway.settings import Provider
 from wireglot.gateway.targets.routing import Target, route
-from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.providers.spec import limits_for, provider_for
 from wireglot_core.translate import plan, translate_request

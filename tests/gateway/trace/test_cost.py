@@ -17,7 +17,7 @@ from wireglot.http.application import Head
 from wireglot.http.copies import Room
 from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Outbound
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.request import Request
 
 SECRET = "the secret of a benchmark"

@@ -9,7 +9,7 @@ from typing import Any
 from tests.laws.bounded import Row
 from tests.laws.bounded_rows.schemas import SCHEMAS
 from tests.laws.entry_points import answer_of, request_of, schema_of, stream_of, takes_tools
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import NAMES, DialectName, dialect
 from wireglot_core.ir.content import Message, Part, Text, ToolCall, ToolResult
 from wireglot_core.ir.outcome import Response, Stop

@@ -9,7 +9,7 @@ from typing import Any
 from tests.laws.bounded import Row
 from wireglot_core.dialects.argument_stream import ArgumentStream, MendedArguments
 from wireglot_core.dialects.arguments import read_arguments
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.gemini.partial_args import PartialCall
 from wireglot_core.dialects.registry import DialectName, dialect, surface
 from wireglot_core.ir.content import Citation, Text, TokenLogprob, ToolCall

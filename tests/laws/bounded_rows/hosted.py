@@ -10,7 +10,7 @@ from wireglot.gateway.hosted.mcp import McpSession
 from wireglot.gateway.hosted.ranking import rank_by_words
 from wireglot.gateway.hosted.tool_search import MAX_QUERY_CHARACTERS
 from wireglot.gateway.hosted.web import _occurs, found_text, page_text
-from wireglot_core.dialects.base import McpForm
+from wireglot_core.dialects.capabilities import McpForm
 from wireglot_core.ir.content import Foreign, Message, Text
 from wireglot_core.ir.hosted import ListedTool, WebPage, WebSource
 from wireglot_core.ir.request import HostedTool, McpServer, Request, Tool

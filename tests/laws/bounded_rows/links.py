@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from tests.laws.bounded import Row
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Message, Part, Text, ToolCall, ToolResult
 from wireglot_core.ir.request import Request, Tool

@@ -8,7 +8,7 @@ from tests.laws.bounded import Row
 from tests.laws.entry_points import probed
 from wireglot.probe.question import ProbeQuestion
 from wireglot.probe.run import WIRES
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Part, Reasoning, Text, ToolCall
 from wireglot_core.ir.outcome import Stop

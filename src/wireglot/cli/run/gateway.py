@@ -274,7 +274,7 @@ def _in_background(work: Callable[[Callable[[_Reported], None]], None], kept: Co
             os.setsid()  # Ctrl-C is for the client
             if os.fork() == 0:  # the client has no child that it does not know of
                 _let_go_of_descriptors({writing, *kept})
-                work(_Teller(writing))
+                work(_StartReport(writing))
             status = 0
         finally:
             os._exit(status)  # this process must not run the command's cleanup
@@ -297,7 +297,7 @@ def _let_go_of_descriptors(kept: Collection[int]) -> None:
                     os.close(number)
 
 
-class _Teller:
+class _StartReport:
     """Reports once: afterwards the number of the descriptor may belong to another file."""
 
     def __init__(self, writing: int) -> None:

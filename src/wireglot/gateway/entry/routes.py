@@ -12,10 +12,10 @@ import msgspec
 from wireglot import __version__
 from wireglot.gateway.errors import RequestError
 from wireglot.http.application import Head
-from wireglot_core.dialects.base import Operation as DialectOperation
-from wireglot_core.dialects.base import Probe, RouteMatch, Surface
 from wireglot_core.dialects.paths import Paths, ids_in
 from wireglot_core.dialects.registry import COMMON
+from wireglot_core.dialects.surface import Operation as DialectOperation
+from wireglot_core.dialects.surface import Probe, RouteMatch, Surface
 
 
 class OwnRoute(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from wireglot.gateway.hosted.web import SourceSealer, found_text, page_text
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.targets.routing import Target
 from wireglot.stores.seal import Sealer
-from wireglot_core.dialects.base import HostedForm
+from wireglot_core.dialects.capabilities import HostedForm
 from wireglot_core.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
 from wireglot_core.ir.hosted import RUN_HERE, SHOWN, HostedResult, RanCall
 from wireglot_core.ir.loss import Loss

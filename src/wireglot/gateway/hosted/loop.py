@@ -27,7 +27,7 @@ from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Reply
-from wireglot_core.dialects.base import answer_located
+from wireglot_core.dialects.places import answer_located
 from wireglot_core.ir.content import Foreign, Message, Origin, Part, Reasoning, Text
 from wireglot_core.ir.errors import WireglotError
 from wireglot_core.ir.hosted import (
@@ -466,7 +466,7 @@ class _Loop:
         finally:
             ending.completed = own.ending.completed
             attempt = exchange.attempt
-            attempt.losses, attempt.passed_back = own.attempt.losses, own.attempt.passed_back
+            attempt.losses, attempt.returned_headers = own.attempt.losses, own.attempt.returned_headers
 
     def _fall_back(self, own: Exchange, place: int) -> Coroutine[Any, Any, None] | None:
         """A target has failed in the first round: the next one may run fewer of the tools."""

@@ -27,7 +27,7 @@ from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.settings import Settings
 from wireglot.web.contract import WebFailed
 from wireglot.web.server_hosts import ServerHosts
-from wireglot_core.dialects.base import McpForm
+from wireglot_core.dialects.capabilities import McpForm
 from wireglot_core.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
 from wireglot_core.ir.hosted import Approval, HostedCall, HostedResult, ListedTool, RanCall, ToolListing
 from wireglot_core.ir.request import HostedTool, Request, Tool

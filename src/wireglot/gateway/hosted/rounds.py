@@ -18,7 +18,8 @@ from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.ending import KeepsAll
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.targets.routing import Target
-from wireglot_core.dialects.base import Context, Dialect, Rendered, StreamWriter
+from wireglot_core.dialects.base import Dialect, StreamWriter
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.ir.content import Citation, Extra, Part, Text, ToolCall, ToolResult
 from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.hosted import RanCall, WebSource, without_calls

@@ -18,7 +18,7 @@ from wireglot.gateway.hosted.runner import Offered, arguments_of, failed
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.settings import Settings
-from wireglot_core.dialects.base import HostedForm
+from wireglot_core.dialects.capabilities import HostedForm
 from wireglot_core.ir.content import Foreign, Message, ToolCall, ToolResult
 from wireglot_core.ir.hosted import HostedCall, HostedResult
 from wireglot_core.ir.request import AnyTool, HostedTool, Request, Tool, tool_name

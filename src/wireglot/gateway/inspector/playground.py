@@ -14,7 +14,7 @@ from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.trace.search import Limiter
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, UnknownDialect, dialect, dialect_name, names
 from wireglot_core.ir.errors import WireglotError
 from wireglot_core.ir.loss import Loss, worst_first

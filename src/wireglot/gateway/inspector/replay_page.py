@@ -20,7 +20,7 @@ from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import Rule, Settings
 from wireglot.gateway.trace.traces import Traces
 from wireglot.http.application import Head, Reply
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import COMMON, dialect, dialect_name, names, surface
 from wireglot_core.ir.content import Message, Text
 from wireglot_core.ir.request import Request, Tool

@@ -67,7 +67,7 @@ class Siblings:
     async def start(self) -> None:
         _check_private(self._directory)
         loop = asyncio.get_running_loop()  # removes the socket of a predecessor that died
-        self._server = await loop.create_unix_server(lambda: _Teller(self._render), str(self._own))
+        self._server = await loop.create_unix_server(lambda: _MetricsReply(self._render), str(self._own))
 
     async def close(self) -> None:
         if self._server is not None:
@@ -95,7 +95,7 @@ class Siblings:
         return text.removesuffix(_END)
 
 
-class _Teller(asyncio.Protocol):
+class _MetricsReply(asyncio.Protocol):
     def __init__(self, render: Callable[[], bytes]) -> None:
         self._render = render
 

@@ -14,8 +14,8 @@ from wireglot.gateway.request.token_weight import Estimator
 from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers
-from wireglot_core.dialects.base import Counts, Surface
 from wireglot_core.dialects.registry import surface
+from wireglot_core.dialects.surface import Counts, Surface
 from wireglot_core.ir import failures
 from wireglot_core.ir.errors import UpstreamFault
 from wireglot_core.ir.failures import AttemptFailed

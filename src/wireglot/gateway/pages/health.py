@@ -15,7 +15,7 @@ from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.request.headers import JSON
 from wireglot.gateway.targets.health import Health
 from wireglot.http.application import Head, Reply
-from wireglot_core.dialects.base import Probe
+from wireglot_core.dialects.surface import Probe
 from wireglot_core.wire.json import encode
 
 _ROUTES_SHOWN: Final = 200

@@ -22,8 +22,9 @@ from wireglot.gateway.settings import ClientKey, Credential, Provider, Settings
 from wireglot.gateway.targets.context_size import context_dialect
 from wireglot.gateway.targets.routing import Unroutable, route
 from wireglot.http.transport import Timeouts, Transport, TransportFault
-from wireglot_core.dialects.base import CONFIRM, ListedModel, Surface, UpstreamModel, read_list
+from wireglot_core.dialects.listed_model import ListedModel, UpstreamModel, read_list
 from wireglot_core.dialects.registry import surface
+from wireglot_core.dialects.surface import CONFIRM, Surface
 from wireglot_core.ir.errors import ClientFault
 from wireglot_core.ir.failures import AttemptFailed
 from wireglot_core.providers.spec import ModelSpec

@@ -20,7 +20,7 @@ from wireglot.gateway.request.exchange import Exchange, FurtherAnswer, whole_usa
 from wireglot.gateway.request.headers import ESTIMATE
 from wireglot.gateway.request.job import CANDIDATE, EMULATE_HEADER, Incoming, Job
 from wireglot.http.application import Head
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.content import Message, Reasoning, Text
 from wireglot_core.ir.errors import ApiError, WireglotError
 from wireglot_core.ir.loss import Loss

@@ -12,8 +12,8 @@ from wireglot.gateway.relay.outbound import own_outbound
 from wireglot.gateway.settings import Credential, Provider
 from wireglot.gateway.targets.context_size import ContextSize, context_dialect
 from wireglot.http.transport import Outbound, Timeouts, Transport, TransportFault
-from wireglot_core.dialects.base import ContextForm
 from wireglot_core.dialects.registry import surface
+from wireglot_core.dialects.surface import ContextForm
 from wireglot_core.providers.endpoints import NoEndpoint, Operation, endpoint
 from wireglot_core.wire.json import BadJson, decode, encode
 

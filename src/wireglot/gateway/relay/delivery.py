@@ -19,20 +19,17 @@ from wireglot.gateway.request.token_weight import ESTIMATED, is_unreported, part
 from wireglot.gateway.request.worker_thread import LARGE_BYTES, run_in_thread
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.streams.collection import Collection
-from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, Pump, asked, shown_searches, unasked
+from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, Pump, asked, reasoning_filter, shown_searches
 from wireglot.gateway.streams.passthrough import Passthrough
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers
 from wireglot.http.transport import Answer, TransportFault
-from wireglot_core.dialects.base import (
-    AnswerGlance,
-    answer_located,
-    has_no_answer,
-    is_doubtful,
-    with_repaired_calls,
-)
+from wireglot_core.dialects.arguments import with_repaired_calls
+from wireglot_core.dialects.passthrough import has_no_answer, is_doubtful
+from wireglot_core.dialects.places import answer_located
+from wireglot_core.dialects.surface import AnswerGlance
 from wireglot_core.ir import failures
 from wireglot_core.ir.content import Part, ToolCall
 from wireglot_core.ir.errors import ApiError, UpstreamFault
@@ -42,7 +39,7 @@ from wireglot_core.ir.outcome import Response
 from wireglot_core.ir.stream import unfold
 from wireglot_core.ir.verdict import Accepted, accept
 from wireglot_core.providers.carried import with_minter
-from wireglot_core.providers.unasked import Unasked
+from wireglot_core.providers.reasoning_filter import ReasoningFilter
 from wireglot_core.wire.json import MAX_DEPTH, BadJson, TooDeep, decode, encode, exceeds_depth
 
 _OPENING_BYTES: Final = 64
@@ -193,7 +190,7 @@ class Delivery:
         if prepared.further:
             exchange.further = await self._candidates.results(exchange, prepared.further)
         large = size > LARGE_BYTES
-        hider = unasked(exchange, prepared, keeps=keeps)
+        hider = reasoning_filter(exchange, prepared, keeps=keeps)
         rendering = partial(self._rendered, exchange, prepared, accepted, hider)
         rendered = await run_in_thread(rendering) if large else rendering()
         if rendered.losses:
@@ -208,7 +205,7 @@ class Delivery:
         self._send_whole(exchange, rendered.body, rendered.headers)
 
     def _rendered(
-        self, exchange: Exchange, prepared: Prepared, accepted: Accepted, hider: Unasked | None
+        self, exchange: Exchange, prepared: Prepared, accepted: Accepted, hider: ReasoningFilter | None
     ) -> _Rendered:
         record, response = exchange.record, accepted.response
         aliases = prepared.aliases

@@ -25,17 +25,11 @@ from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers
 from wireglot.http.transport import Answer, Outbound, TransportFault
-from wireglot_core.dialects.base import (
-    Context,
-    EmbeddingForm,
-    Embeddings,
-    EmbedOperation,
-    Rendered,
-    Surface,
-    answer_located,
-    fitting_form,
-    joined_embeddings,
-)
+from wireglot_core.dialects.capabilities import EmbeddingForm, Embeddings, EmbedOperation
+from wireglot_core.dialects.context import Context, Rendered
+from wireglot_core.dialects.embeddings import fitting_form, joined_embeddings
+from wireglot_core.dialects.places import answer_located
+from wireglot_core.dialects.surface import Surface
 from wireglot_core.ir import failures
 from wireglot_core.ir.embedding import EmbeddingInput, EmbeddingRequest, EmbeddingResponse
 from wireglot_core.ir.errors import Unsupported, UpstreamFault

@@ -11,7 +11,7 @@ from wireglot.gateway.request.job import Job
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers
 from wireglot.http.transport import Answer, TransportFault
-from wireglot_core.dialects.base import Unframer, UpstreamFraming
+from wireglot_core.dialects.surface import Unframer, UpstreamFraming
 from wireglot_core.ir.loss import Loss
 from wireglot_core.providers.spec import Form, HeaderField
 from wireglot_core.wire.event_stream import BadFrame

@@ -21,8 +21,9 @@ from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.settings import LossPolicy
 from wireglot.http.application import Head, Reply
 from wireglot_core.dialects.argument_stream import ArgumentStream
-from wireglot_core.dialects.base import Context, Surface
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
+from wireglot_core.dialects.surface import Surface
 from wireglot_core.ir.content import Message, Reasoning, Text, ToolCall
 from wireglot_core.ir.errors import ErrorKind, WireglotError
 from wireglot_core.ir.request import Request, Thinking, Tool

@@ -25,7 +25,7 @@ from wireglot.gateway.settings import Credential, Provider, Settings
 from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Answer, Outbound, Timeouts, Transport, TransportFault, TransportProblem
 from wireglot.stores.servers import tls_fault
-from wireglot_core.dialects.base import read_list
+from wireglot_core.dialects.listed_model import read_list
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.errors import ApiError, ErrorKind
 from wireglot_core.ir.failures import AttemptFailed

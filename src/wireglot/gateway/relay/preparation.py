@@ -20,7 +20,8 @@ from wireglot.gateway.settings import Credential
 from wireglot.gateway.targets.context_size import ContextSize, context_loss
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
-from wireglot_core.dialects.base import Context, Rendered, Thread
+from wireglot_core.dialects.context import Context, Rendered
+from wireglot_core.dialects.surface import Thread
 from wireglot_core.ir.errors import Unsupported
 from wireglot_core.ir.grades import Grade
 from wireglot_core.ir.loss import Feature, Loss, withheld, worst_first

@@ -35,7 +35,7 @@ from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.retry import advised_wait
 from wireglot.http.transport import Answer, Outbound, Transport, TransportFault
-from wireglot_core.dialects.base import WebSockets
+from wireglot_core.dialects.capabilities import WebSockets
 from wireglot_core.dialects.registry import surfaces
 from wireglot_core.ir import failures
 from wireglot_core.ir.errors import ApiError
@@ -372,7 +372,7 @@ class Relay:
         returned = self._returned if exchange.job.caller.key is not None else self._returned_without_key
         for name in headers:
             if name.startswith(returned):
-                exchange.attempt.passed_back.append((name, exchange.redactor.text(headers[name])))
+                exchange.attempt.returned_headers.append((name, exchange.redactor.text(headers[name])))
 
     async def _with_media(
         self, exchange: Exchange, needed: NeedsMedia, preparing: Callable[[], tuple[Target, Prepared]]

@@ -19,7 +19,7 @@ import msgspec
 from wireglot.gateway.request.worker_thread import LARGE_BYTES, run_in_thread
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.transport import Answer, Outbound, Timeouts, Transport, TransportFault
-from wireglot_core.dialects.base import SocketRefusal, WebSockets
+from wireglot_core.dialects.capabilities import SocketRefusal, WebSockets
 from wireglot_core.wire.json import decode
 
 if TYPE_CHECKING:

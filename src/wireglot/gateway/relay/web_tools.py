@@ -21,7 +21,7 @@ from wireglot.web.contract import Fetch, FetchMedia, Hit, Query, WebFailed, WebP
 from wireglot.web.domains import domain_filter
 from wireglot.web.fetch import FetchPolicy, WebFetch
 from wireglot.web.guard import MAX_URL
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import ITEMS, dialect, surface
 from wireglot_core.ir.content import Foreign, Message, Text
 from wireglot_core.ir.errors import ErrorKind, WireglotError

@@ -25,7 +25,7 @@ class Attempt(msgspec.Struct, eq=False):
     """The minter of what the answer leaves unsigned, if the client's dialect is another."""
     losses: tuple[Loss, ...] = ()
     """Those that are reported to the client."""
-    passed_back: Headers = []
+    returned_headers: Headers = []
     """Headers of the provider that are passed to the client."""
 
     def again(self) -> Attempt:

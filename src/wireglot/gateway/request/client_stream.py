@@ -10,7 +10,8 @@ from typing import Final, Protocol
 from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.ending import Ending
 from wireglot.http.application import Headers, Reply
-from wireglot_core.dialects.base import Framing, Surface
+from wireglot_core.dialects.context import Framing
+from wireglot_core.dialects.surface import Surface
 from wireglot_core.ir.errors import ApiError
 
 _SSE: Final = "text/event-stream; charset=utf-8"
@@ -18,7 +19,7 @@ _JSON: Final = "application/json"
 _HEADERS: Final[Headers] = [("cache-control", "no-cache"), ("x-accel-buffering", "no")]
 
 
-class Teller(Protocol):
+class RunningAnswer(Protocol):
     """Writes an answer that has begun, and can end it with an error."""
 
     def fail(self, error: ApiError) -> None: ...

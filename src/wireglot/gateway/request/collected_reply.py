@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from wireglot.http.application import Headers, Reply
-from wireglot_core.dialects.base import Framer, StreamFraming
+from wireglot_core.dialects.surface import Framer, StreamFraming
 
 _EVENTS: Final = "text/event-stream"
 

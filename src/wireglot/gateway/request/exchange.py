@@ -19,7 +19,7 @@ from wireglot.gateway.errors import UNTRANSLATABLE, RequestError, request_error,
 from wireglot.gateway.observe.record import ExchangeRecord
 from wireglot.gateway.request.account_details import shown_route
 from wireglot.gateway.request.attempt import Attempt
-from wireglot.gateway.request.client_stream import ClientStream, Teller
+from wireglot.gateway.request.client_stream import ClientStream, RunningAnswer
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.headers import ESTIMATE, IDENTITY, cross_origin, loss_headers, wants_details
 from wireglot.gateway.request.job import Job, decoded
@@ -33,7 +33,9 @@ from wireglot.http.application import Head, Headers, Reply
 from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Answer, Outbound, Timeouts, Transport
 from wireglot.web.contract import MediaFile
-from wireglot_core.dialects.base import Dialect, RequestPlaces, WebSockets
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.capabilities import WebSockets
+from wireglot_core.dialects.places import RequestPlaces
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Media, Part, ToolResult
 from wireglot_core.ir.embedding import EmbeddingRequest
@@ -90,7 +92,7 @@ class Exchange(msgspec.Struct, eq=False):
     relay."""
     client: ClientStream | None = None
     """The client's side of a stream, once the relay has begun."""
-    feeder: Teller | None = None
+    feeder: RunningAnswer | None = None
     client_document: dict[str, Any] | None = None
     """The whole answer as the client gets it, if nothing of it is hidden from the client."""
     unstored: bool = False
@@ -332,7 +334,7 @@ class Exchange(msgspec.Struct, eq=False):
             headers += loss_headers(self.attempt.losses, details=wants_details(job.head))
         if self.estimates_input:
             headers.append(ESTIMATE)
-        headers += self.attempt.passed_back
+        headers += self.attempt.returned_headers
         headers += self.budget_headers
         return headers
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from wireglot.gateway.errors import RequestError
 from wireglot.http.application import Head, Headers
-from wireglot_core.dialects.base import ClientSide
 from wireglot_core.dialects.registry import surface
+from wireglot_core.dialects.surface import ClientSide
 from wireglot_core.ir.loss import Loss, grouped, sum_of, worst_first
 from wireglot_core.wire.json import encode
 

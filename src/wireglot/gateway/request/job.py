@@ -17,15 +17,11 @@ from wireglot.gateway.setting_tables import SafeguardSettings
 from wireglot.gateway.settings import LossPolicy, Settings
 from wireglot.gateway.targets.routing import known_name
 from wireglot.http.application import Head
-from wireglot_core.dialects.base import (
-    BadField,
-    ClientSide,
-    CloudForm,
-    Context,
-    EmbedOperation,
-    Surface,
-)
+from wireglot_core.dialects.body import BadField
+from wireglot_core.dialects.capabilities import EmbedOperation
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import surface
+from wireglot_core.dialects.surface import ClientSide, CloudForm, Surface
 from wireglot_core.wire.cache import Cache, KnownBody
 from wireglot_core.wire.json import MAX_DEPTH, BadJson, TooDeep, decode, encode, exceeds_depth
 from wireglot_core.wire.search import holds_rare

@@ -19,7 +19,7 @@ from typing import Final, assert_never
 
 import msgspec
 
-from wireglot_core.dialects.base import ClientSide
+from wireglot_core.dialects.surface import ClientSide
 from wireglot_core.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot_core.ir.embedding import EmbeddingInput, TokenIds
 from wireglot_core.ir.loss import Loss

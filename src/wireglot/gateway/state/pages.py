@@ -25,7 +25,7 @@ from wireglot.gateway.state.state import State
 from wireglot.gateway.state.stored_forms import KeptResponse
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Ledger
-from wireglot_core.dialects.base import Stored
+from wireglot_core.dialects.capabilities import Stored
 from wireglot_core.dialects.registry import surface
 from wireglot_core.wire.json import decode
 

@@ -37,8 +37,8 @@ from wireglot_core.ir.stream import (
     Start,
     UsageReport,
 )
+from wireglot_core.providers.reasoning_filter import ReasoningFilter
 from wireglot_core.providers.shown_searches import ShownSearches
-from wireglot_core.providers.unasked import Unasked
 from wireglot_core.wire.json import BadJson
 from wireglot_core.wire.sse import FrameTooLarge
 
@@ -137,11 +137,11 @@ def asked(exchange: Exchange) -> Request | None:
         return None
 
 
-def unasked(exchange: Exchange, prepared: Prepared, *, keeps: bool) -> Unasked | None:
+def reasoning_filter(exchange: Exchange, prepared: Prepared, *, keeps: bool) -> ReasoningFilter | None:
     """Removes from a stored answer the reasoning that its client did not ask for."""
     if not keeps or not exchange.withholds_reasoning or prepared.minter is None:
         return None
-    return Unasked(prepared.minter, signs=exchange.job.surface.reasoning.signs_texts)
+    return ReasoningFilter(prepared.minter, signs=exchange.job.surface.reasoning.signs_texts)
 
 
 def shown_searches(exchange: Exchange, upstream: Dialect, request: Request | None) -> ShownSearches | None:

@@ -12,12 +12,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from wireglot_core.dialects.base import StreamMarks, StreamReader
+from wireglot_core.dialects.base import StreamReader
+from wireglot_core.dialects.surface import StreamMarks
 from wireglot_core.ir.content import ToolCall
 from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.request import Request
 from wireglot_core.ir.stream import Event, Failure, ForeignEvent, PartStart
-from wireglot_core.ir.verdict import EMPTY, Watch
+from wireglot_core.ir.verdict import EMPTY, StreamVerdict
 from wireglot_core.wire.search import holds_any
 
 
@@ -27,14 +28,14 @@ class LateVerdict(msgspec.Struct, eq=False):
     """Returns the request. It may not be parsed yet, and most answers do not need it."""
     marks: StreamMarks | None
     leaves_out: bool = False
-    """The client knows a call that the limit cut off (`Watch`)."""
+    """The client knows a call that the limit cut off (`StreamVerdict`)."""
     verdict: ApiError | None = None
     """Why the stream is not an answer."""
     said: bool = False
     """Whether it contains anything but thoughts."""
     _opened: bytearray | None = None
     """The first frames, and others that are needed to parse later ones."""
-    _reading: tuple[StreamReader, Watch] | None = None
+    _reading: tuple[StreamReader, StreamVerdict] | None = None
     """Set while something is open that may still turn out to be no answer."""
     _in_pieces: bool = False
     """Whether a call comes in pieces, which the reader joins: it must see everything."""
@@ -80,7 +81,7 @@ class LateVerdict(msgspec.Struct, eq=False):
 
     def _read(self, frames: bytes, *, complete: bool) -> None:
         if self._reading is None:
-            watch = Watch(self.asked(), leaves_out=self.leaves_out, may_be_empty=self.said)
+            watch = StreamVerdict(self.asked(), leaves_out=self.leaves_out, may_be_empty=self.said)
             self._reading = self.new_reader(), watch
             if self._opened is not None:
                 watch.pass_on(self._reading[0].read(bytes(self._opened)))
@@ -113,7 +114,7 @@ class LateVerdict(msgspec.Struct, eq=False):
             self._opened += frames
         return needed
 
-    def _judge(self, watch: Watch, events: list[Event]) -> None:
+    def _judge(self, watch: StreamVerdict, events: list[Event]) -> None:
         passed = watch.pass_on(events)
         self._unknown = self._unknown or any(type(event) is ForeignEvent for event in events)
         verdict = watch.verdict

@@ -17,14 +17,9 @@ from wireglot.gateway.streams.late_verdict import LateVerdict
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.http.redaction import Redactor
-from wireglot_core.dialects.base import (
-    RepeatedFrames,
-    StreamReader,
-    Tap,
-    readable,
-    readable_elements,
-    whole_frames,
-)
+from wireglot_core.dialects.base import StreamReader
+from wireglot_core.dialects.passthrough import RepeatedFrames, readable, readable_elements, whole_frames
+from wireglot_core.dialects.surface import Tap
 from wireglot_core.ir.content import Text
 from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.outcome import Response

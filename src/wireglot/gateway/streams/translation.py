@@ -18,19 +18,20 @@ from wireglot.gateway.streams.feeder import (
     STREAM_TIMES,
     asked,
     begins,
+    reasoning_filter,
     shown_searches,
     signed,
     too_large,
-    unasked,
     usage_source,
 )
 from wireglot.gateway.targets.prepared import Prepared
-from wireglot_core.dialects.base import Dialect, StreamReader, StreamWriter, answer_located
+from wireglot_core.dialects.base import Dialect, StreamReader, StreamWriter
+from wireglot_core.dialects.places import answer_located
 from wireglot_core.ir.content import ToolCall
 from wireglot_core.ir.errors import ApiError
 from wireglot_core.ir.outcome import Response, Usage
 from wireglot_core.ir.stream import Delta, Event, Failure, Finish, Folding, OtherAnswer, Start, fold, unfold
-from wireglot_core.ir.verdict import INTERRUPTIONS, NoAnswer, Watch, accept
+from wireglot_core.ir.verdict import INTERRUPTIONS, NoAnswer, StreamVerdict, accept
 from wireglot_core.providers.aliases import NO_ALIASES, EventRestorer
 from wireglot_core.providers.carried import MinterNamer
 from wireglot_core.providers.emulation import EmulatingReader, Emulator
@@ -64,9 +65,9 @@ class Translation:
             self._reader = EmulatingReader(self._reader, self._emulator)
         self._restorer = EventRestorer(prepared.aliases) if prepared.aliases != NO_ALIASES else None
         self._searches = shown_searches(exchange, upstream, self._request)
-        self._unasked = unasked(exchange, prepared, keeps=keeps)
-        minter = prepared.minter if self._unasked is None else None
-        self._reasoning = MinterNamer(minter) if minter is not None else self._unasked
+        self._reasoning_filter = reasoning_filter(exchange, prepared, keeps=keeps)
+        minter = prepared.minter if self._reasoning_filter is None else None
+        self._reasoning = MinterNamer(minter) if minter is not None else self._reasoning_filter
         """Removes reasoning that the client did not ask for, or names its minter."""
         # Writers keep the text for their last event.
         self._room = exchange.job.settings.limits.response * STREAM_TIMES
@@ -79,7 +80,7 @@ class Translation:
         self._cuts = prepared.context.emulates
         self._renamed = prepared.aliases.functions if prepared.leaks_calls else {}
         client_side = exchange.job.surface.client
-        self._watch = Watch(
+        self._watch = StreamVerdict(
             self._request,
             leaves_out=client_side.leaves_out_calls,
             leaks_calls=self._leaks_calls,
@@ -117,8 +118,8 @@ class Translation:
             self._weight += len(text) * LETTER if text.isascii() else text_weight(text)
         if self._folding is not None:
             self._folding.add_delta(delta)
-        if self._unasked is not None:
-            events = self._unasked.events(events)
+        if self._reasoning_filter is not None:
+            events = self._reasoning_filter.events(events)
         written = self.writer.write(events)
         if written:
             self._client.write(written)
@@ -203,7 +204,7 @@ class Translation:
             events[0] = self._opening(events[0])
         return events
 
-    def _ending(self, last: Finish | Failure, watch: Watch) -> Finish | Failure:
+    def _ending(self, last: Finish | Failure, watch: StreamVerdict) -> Finish | Failure:
         """The last event, with an estimate of usage that was not reported, or with the gateway's words."""
         if type(last) is Failure:
             self._own_words = last.error
@@ -231,7 +232,7 @@ class Translation:
             start = msgspec.structs.replace(start, usage=Usage(input=self._exchange.expected_input()))
         return start
 
-    def _repaired(self, watch: Watch, came: list[Event]) -> list[Event]:
+    def _repaired(self, watch: StreamVerdict, came: list[Event]) -> list[Event]:
         """An answer that ended before anything of it was sent: checked as a whole one."""
         assert watch.verdict is not None
         if watch.verdict not in INTERRUPTIONS:

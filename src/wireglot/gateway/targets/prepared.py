@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from wireglot.http.transport import Answer, Outbound
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.content import Origin
 from wireglot_core.ir.leaked_calls import LeakFamily
 from wireglot_core.ir.loss import Loss

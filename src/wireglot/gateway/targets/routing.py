@@ -14,7 +14,9 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
 from wireglot.gateway.targets.context_size import context_dialect
 from wireglot_core.dialects import registry
-from wireglot_core.dialects.base import Dialect, StreamUsage, Surface, UpstreamSide, WebSockets
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.capabilities import WebSockets
+from wireglot_core.dialects.surface import StreamUsage, Surface, UpstreamSide
 from wireglot_core.ir.content import Origin
 from wireglot_core.ir.purpose import NO_FACTS, RequestFacts
 from wireglot_core.providers.endpoints import NoEndpoint, Operation, endpoint

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import UnknownDialect, dialect
 from wireglot_core.ir.content import Foreign, Media, Message, Text, ToolCall, ToolResult
 from wireglot_core.ir.errors import WireglotError

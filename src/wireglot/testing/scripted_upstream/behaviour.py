@@ -11,7 +11,7 @@ import msgspec
 
 from wireglot.demo.script import Ending
 from wireglot.demo.service import DemoTarget, Served, pieces_of, refused, serve, target_of
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.faults import kind_of_status
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.errors import ApiError

@@ -12,7 +12,7 @@ from wsproto.utilities import generate_accept_token
 
 from wireglot.demo.service import Served
 from wireglot.testing.scripted_upstream.behaviour import Recorded
-from wireglot_core.dialects.base import WebSockets
+from wireglot_core.dialects.capabilities import WebSockets
 from wireglot_core.dialects.registry import surface
 from wireglot_core.wire.json import decode, encode
 from wireglot_core.wire.sse import SseDecoder

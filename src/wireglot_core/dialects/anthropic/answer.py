@@ -13,8 +13,8 @@ from wireglot_core.dialects.anthropic.client_tools import TOOLSETS
 from wireglot_core.dialects.anthropic.lost_fields import LOST, LOST_IN_ANSWERS, NO_CONTENT, NOTHING_CITED
 from wireglot_core.dialects.anthropic.names import NAME, put_back
 from wireglot_core.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
-from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.common_losses import CUT_CALL
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot_core.ir.loss import Loss, left_out
 from wireglot_core.wire.json import encode_text

@@ -17,18 +17,8 @@ from wireglot_core.dialects.anthropic import cloud_form, errors
 from wireglot_core.dialects.anthropic.cloud_form import HEADERS, parse_request, plain_model, render_request
 from wireglot_core.dialects.anthropic.dialect import DIALECT as ANTHROPIC
 from wireglot_core.dialects.anthropic.names import NAME as VENDOR
-from wireglot_core.dialects.base import (
-    BadField,
-    Body,
-    CloudForm,
-    Context,
-    Probe,
-    Rendered,
-    RequestGlance,
-    RouteMatch,
-    StreamFraming,
-    Thread,
-)
+from wireglot_core.dialects.body import BadField, Body, RequestGlance
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.counting import tokens_in
 from wireglot_core.dialects.faults import (
     UPSTREAM_AUTH,
@@ -38,6 +28,7 @@ from wireglot_core.dialects.faults import (
     wait_in_message,
 )
 from wireglot_core.dialects.fields import text_in
+from wireglot_core.dialects.surface import CloudForm, Probe, RouteMatch, StreamFraming, Thread
 from wireglot_core.ir.errors import MODEL_DENIED, ApiError, ErrorKind
 from wireglot_core.wire.event_stream import message
 from wireglot_core.wire.json import BadJson, decode, encode

@@ -12,8 +12,8 @@ from wireglot_core.dialects.anthropic.names import NAME, put_back, render_cache
 from wireglot_core.dialects.anthropic.parts import call_text
 from wireglot_core.dialects.anthropic.reasoning import render_for_upstream
 from wireglot_core.dialects.arguments import declare_arguments, read_arguments
-from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.common_losses import media_note
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.ir.content import (
     Foreign,

@@ -11,8 +11,8 @@ import msgspec
 from wireglot_core.dialects.anthropic import parse_request as parsing
 from wireglot_core.dialects.anthropic import render_request as rendering
 from wireglot_core.dialects.anthropic.names import NAME
-from wireglot_core.dialects.base import BadField, Body, Context, Rendered, RequestGlance
-from wireglot_core.dialects.body import glance_body
+from wireglot_core.dialects.body import BadField, Body, RequestGlance, glance_body
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.ir.content import Extra
 from wireglot_core.ir.request import Request

@@ -6,8 +6,8 @@ import re
 from typing import Any, Final
 
 from wireglot_core.dialects.anthropic.names import NAME
-from wireglot_core.dialects.base import Context, Rendered
 from wireglot_core.dialects.common_losses import lost_details
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.faults import (
     bare_message,
     error_beside,

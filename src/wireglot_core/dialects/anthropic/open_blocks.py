@@ -14,7 +14,7 @@ from wireglot_core.dialects.anthropic.names import NAME
 from wireglot_core.dialects.anthropic.parts import call_text
 from wireglot_core.dialects.anthropic.reasoning import open_signature, unsigned_mark
 from wireglot_core.dialects.arguments import PARSE_ERROR
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.envelope import Sealed
 from wireglot_core.dialects.fields import Fields
 from wireglot_core.ir.content import (

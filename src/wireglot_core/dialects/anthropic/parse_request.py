@@ -19,7 +19,7 @@ from wireglot_core.dialects.anthropic.settings import (
     parse_tiers,
 )
 from wireglot_core.dialects.anthropic.tools import parse_choice, parse_tools
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import Fields, describe
 from wireglot_core.dialects.turns import read_turns
 from wireglot_core.dialects.unknown_fields import HOLLOW

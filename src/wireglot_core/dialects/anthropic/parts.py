@@ -18,7 +18,7 @@ from wireglot_core.dialects.anthropic.reasoning import (
     parse_thinking,
 )
 from wireglot_core.dialects.arguments import PARSE_ERROR, RAW, arguments_text
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.envelope import Sealed
 from wireglot_core.dialects.fields import Fields, describe
 from wireglot_core.ir.content import (

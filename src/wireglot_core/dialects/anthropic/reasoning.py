@@ -13,7 +13,7 @@ import msgspec
 
 from wireglot_core.dialects.anthropic.lost_fields import NO_CONTENT, UNSIGNED_THINKING
 from wireglot_core.dialects.anthropic.names import NAME, keep
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.envelope import PREFIX, Holder, Sealed, is_sealed
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.ir.content import Extra, Media, Origin, Part, Reasoning, Signature, Text, ToolCall

@@ -16,8 +16,8 @@ from wireglot_core.dialects.anthropic.settings import (
     render_tiers,
 )
 from wireglot_core.dialects.anthropic.tools import render_choice, render_tools
-from wireglot_core.dialects.base import Context, Rendered
 from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.turns import JoinedTurn, JoiningWriter, TurnWriter, join_turns, write_turns
 from wireglot_core.ir.content import APART, Message, Role

@@ -17,7 +17,7 @@ from wireglot_core.dialects.anthropic.outcome import (
 )
 from wireglot_core.dialects.anthropic.parts import BlockParser
 from wireglot_core.dialects.anthropic.safeguards import RESULTS, parse_results, render_results
-from wireglot_core.dialects.base import Context, Rendered, reported_model
+from wireglot_core.dialects.context import Context, Rendered, reported_model
 from wireglot_core.dialects.fields import Fields, own_form, text_in
 from wireglot_core.ir.content import Extra, Part, Text, ToolCall
 from wireglot_core.ir.errors import ApiError, UpstreamFault

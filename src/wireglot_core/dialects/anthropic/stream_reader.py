@@ -35,7 +35,7 @@ from wireglot_core.dialects.anthropic.parts import call_extra, toolset_of
 from wireglot_core.dialects.anthropic.reasoning import parse_redacted
 from wireglot_core.dialects.anthropic.response import KNOWN, parse_response
 from wireglot_core.dialects.anthropic.safeguards import RESULTS, parse_results
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.faults import broken
 from wireglot_core.dialects.fields import Fields
 from wireglot_core.dialects.repeated_chunks import Place, RepeatedChunks

@@ -34,8 +34,8 @@ from wireglot_core.dialects.anthropic.response import malformed_call
 from wireglot_core.dialects.anthropic.safeguards import IN_DELTA, RESULTS, render_results
 from wireglot_core.dialects.argument_stream import ArgumentStream
 from wireglot_core.dialects.arguments import declare_arguments
-from wireglot_core.dialects.base import Context, reported_model
 from wireglot_core.dialects.common_losses import LATE_SIGNATURE
+from wireglot_core.dialects.context import Context, reported_model
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.ordered_writer import OrderedWriter, WaitingPart
 from wireglot_core.ir.content import Foreign, Media, Reasoning, Text, ToolCall, ToolResult

@@ -10,8 +10,8 @@ from wireglot_core.dialects.anthropic.client_tools import parse_client_tool
 from wireglot_core.dialects.anthropic.lost_fields import LOST
 from wireglot_core.dialects.anthropic.mcp import SERVERS, TOOLSET, parse_server, render_toolset, servers_of
 from wireglot_core.dialects.anthropic.names import NAME, is_own, keep, parse_cache, put_back, render_cache
-from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.common_losses import NO_TOOL_SEARCH
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.hosted_options import hosted_tool, lose_options, place_of
 from wireglot_core.ir.content import Foreign

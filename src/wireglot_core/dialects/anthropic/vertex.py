@@ -22,9 +22,10 @@ from wireglot_core.dialects.anthropic.cloud_form import (
 )
 from wireglot_core.dialects.anthropic.dialect import DIALECT as ANTHROPIC
 from wireglot_core.dialects.anthropic.names import NAME as VENDOR
-from wireglot_core.dialects.base import CloudForm, Context, Rendered, RouteMatch
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.faults import own_status
 from wireglot_core.dialects.fields import text_in
+from wireglot_core.dialects.surface import CloudForm, RouteMatch
 from wireglot_core.ir.errors import ApiError, ErrorKind
 
 NAME: Final = "anthropic-vertex"

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context, Rendered
 from wireglot_core.dialects.body import Body, RequestGlance, stated_model, stated_stream
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.gemini import render_request as requests
 from wireglot_core.dialects.gemini import response as responses

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from wireglot_core.dialects.base import Context, Dialect
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.gemini import wrapped
 from wireglot_core.dialects.gemini.errors import parse_error, render_error
 from wireglot_core.dialects.gemini.places import PLACES

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.faults import (
     bare_message,
     error_beside,

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import is_minted
 from wireglot_core.dialects.capabilities import CodeForm, HostedForm
+from wireglot_core.dialects.context import is_minted
 from wireglot_core.dialects.fields import object_in, own_fields, own_form, text_in
 from wireglot_core.dialects.gemini import names
 from wireglot_core.dialects.gemini.names import OWN

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeGuard
 
 import msgspec
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import Fields, describe
 from wireglot_core.dialects.gemini import names
 from wireglot_core.dialects.gemini.generation import (

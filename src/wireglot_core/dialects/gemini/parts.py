@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from wireglot_core.dialects.arguments import arguments_text
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.envelope import PLACEHOLDERS, Sealed, is_sealed
 from wireglot_core.dialects.fields import Fields
 from wireglot_core.dialects.gemini import names

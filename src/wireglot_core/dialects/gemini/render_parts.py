@@ -7,8 +7,8 @@ from typing import Any, Final, Literal, assert_never
 import msgspec
 
 from wireglot_core.dialects.arguments import declare_arguments, read_arguments
-from wireglot_core.dialects.base import Context, is_minted
 from wireglot_core.dialects.common_losses import OPAQUE_REASONING
+from wireglot_core.dialects.context import Context, is_minted
 from wireglot_core.dialects.envelope import Holder
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.gemini.lost_fields import LOST, LOST_IN_ANSWERS

@@ -6,8 +6,8 @@ import re
 from collections.abc import Hashable
 from typing import Any, ClassVar
 
-from wireglot_core.dialects.base import Context, Rendered
 from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini.generation import render_generation
 from wireglot_core.dialects.gemini.lost_fields import LOST

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.gemini import names
 from wireglot_core.dialects.gemini.citations import (

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.gemini import names
 from wireglot_core.dialects.gemini.media import parse_blob, parse_file

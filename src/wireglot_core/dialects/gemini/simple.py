@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context, ReasoningState, Rendered, Route
 from wireglot_core.dialects.body import glance_body, one_answer, stated_in
 from wireglot_core.dialects.common_losses import JOINED_TEXTS, RESULTS_FIRST
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.gemini import names
 from wireglot_core.dialects.gemini.dialect import DIALECT as GEMINI
@@ -27,6 +27,7 @@ from wireglot_core.dialects.gemini.stream_reader import GeminiReader
 from wireglot_core.dialects.gemini.tools import parse_tools, render_choice, render_tools
 from wireglot_core.dialects.json_path import snake_case
 from wireglot_core.dialects.lost_fields import Carries, Lost, LostFields
+from wireglot_core.dialects.surface import ReasoningState, Route
 from wireglot_core.dialects.unknown_fields import merge
 from wireglot_core.ir.content import Extra, Media, Message, Part, Text, ToolCall, ToolResult
 from wireglot_core.ir.errors import ClientFault

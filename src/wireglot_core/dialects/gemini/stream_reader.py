@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from wireglot_core.dialects.answer_reader import AnswerReader
 from wireglot_core.dialects.arguments import arguments_text
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.faults import TRUNCATED
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini import citations, names

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from wireglot_core.dialects.answer_writer import AnswerWriter
-from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.common_losses import CUT_CALL
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini.citations import beside_grounding, grounding_metadata, write_logprobs
 from wireglot_core.dialects.gemini.errors import render_stream_error

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import Fields
 from wireglot_core.dialects.gemini import parse_request as requests
 from wireglot_core.dialects.gemini import response as responses

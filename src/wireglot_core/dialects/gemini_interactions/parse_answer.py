@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import Fields
 from wireglot_core.dialects.gemini_interactions.content import parse_content
 from wireglot_core.dialects.gemini_interactions.names import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import Fields, describe
 from wireglot_core.dialects.gemini_interactions.content import is_content, parse_content
 from wireglot_core.dialects.gemini_interactions.names import OWN

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any, Final, assert_never
 
-from wireglot_core.dialects.base import Context, Rendered
 from wireglot_core.dialects.common_losses import (
     EFFORT_AS_OFF,
     FILLER,
@@ -14,6 +13,7 @@ from wireglot_core.dialects.common_losses import (
     NO_SCHEMA,
     RESULTS_FIRST,
 )
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
 from wireglot_core.dialects.gemini_interactions.names import (

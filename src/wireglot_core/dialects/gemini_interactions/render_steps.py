@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context, is_minted
 from wireglot_core.dialects.common_losses import OPAQUE_REASONING, guessed_type
+from wireglot_core.dialects.context import Context, is_minted
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini_interactions.content import render_content
 from wireglot_core.dialects.gemini_interactions.lost_fields import LOST

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from wireglot_core.dialects.base import Context, Rendered, reported_model
+from wireglot_core.dialects.context import Context, Rendered, reported_model
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini_interactions.lost_fields import LOST
 from wireglot_core.dialects.gemini_interactions.names import OWN, put_back

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from wireglot_core.dialects.arguments import arguments_text, declare_arguments, read_arguments
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.envelope import PLACEHOLDERS, Holder
 from wireglot_core.dialects.fields import Fields, describe, own_fields, own_form
 from wireglot_core.dialects.gemini_interactions.content import is_content, parse_content, render_content

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from wireglot_core.dialects.answer_reader import LAST_BLANK_LINE, AnswerReader, json_or_text, named_event
 from wireglot_core.dialects.arguments import arguments_text
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.faults import broken
 from wireglot_core.dialects.fields import Fields, object_in, text_in
 from wireglot_core.dialects.gemini_interactions.content import parse_annotations, parse_content

@@ -12,8 +12,8 @@ from typing import Any, Final, assert_never
 
 from wireglot_core.dialects.argument_stream import ArgumentStream
 from wireglot_core.dialects.arguments import declare_arguments
-from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.common_losses import CUT_CALL, LATE_SIGNATURE
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.gemini_interactions.content import (
     render_annotations,

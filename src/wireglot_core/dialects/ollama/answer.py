@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple, assert_never
 
-from wireglot_core.dialects.base import Body, Context, Rendered, reported_model
-from wireglot_core.dialects.body import stated_model
+from wireglot_core.dialects.body import Body, stated_model
 from wireglot_core.dialects.common_losses import NO_RESULTS_IN_ANSWERS
+from wireglot_core.dialects.context import Context, Rendered, reported_model
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.iso_time import iso_time, unix_seconds
 from wireglot_core.dialects.ollama.calls import parse_call, render_call

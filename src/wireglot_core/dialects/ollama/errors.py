@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot_core.dialects.base import Context, Rendered
 from wireglot_core.dialects.common_losses import lost_details
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.faults import (
     bare_message,
     is_page,

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context, Rendered, Route, StreamWriter
+from wireglot_core.dialects.base import StreamWriter
 from wireglot_core.dialects.common_losses import FILLER, JOINED_TEXTS, NO_MESSAGE
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.ollama.answer import GENERATE, idle_answer, parse_answer, render_answer
 from wireglot_core.dialects.ollama.dialect import DIALECT as OLLAMA
@@ -25,6 +26,7 @@ from wireglot_core.dialects.ollama.request import finish_request, read_settings,
 from wireglot_core.dialects.ollama.settings import offered
 from wireglot_core.dialects.ollama.stream_reader import OllamaReader
 from wireglot_core.dialects.ollama.stream_writer import OllamaWriter
+from wireglot_core.dialects.surface import Route
 from wireglot_core.ir.content import Media, Message, Part, Text
 from wireglot_core.ir.errors import Unsupported
 from wireglot_core.ir.loss import Loss, losses_of_extra

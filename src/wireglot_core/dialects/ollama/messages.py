@@ -12,8 +12,8 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
-from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.common_losses import OPAQUE_REASONING, media_note
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import Fields, own_form, text_in
 from wireglot_core.dialects.ollama.calls import parse_call, render_call
 from wireglot_core.dialects.ollama.extras import NAME, keep, put_back

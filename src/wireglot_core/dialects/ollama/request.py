@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context, Rendered
 from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.ollama.extras import NAME, keep, put_back
 from wireglot_core.dialects.ollama.lost_fields import LOST

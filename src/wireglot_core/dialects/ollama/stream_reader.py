@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from wireglot_core.dialects.answer_reader import LAST_BLANK_LINE, AnswerReader, json_or_text
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.faults import broken
 from wireglot_core.dialects.fields import Fields
 from wireglot_core.dialects.iso_time import unix_seconds

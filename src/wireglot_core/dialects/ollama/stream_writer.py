@@ -13,8 +13,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from wireglot_core.dialects.answer_writer import AnswerWriter
-from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.common_losses import CUT_CALL
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.ollama.answer import (
     BETWEEN_THOUGHTS,

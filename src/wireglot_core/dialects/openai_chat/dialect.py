@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wireglot_core.dialects.base import Context, Dialect, Rendered
+from wireglot_core.dialects.base import Dialect
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.openai_chat import errors
 from wireglot_core.dialects.openai_chat.parse_request import parse_request
 from wireglot_core.dialects.openai_chat.places import PLACES

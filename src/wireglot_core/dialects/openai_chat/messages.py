@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import Fields, describe
 from wireglot_core.dialects.openai_chat.extras import NAME, keep, parse_message_cache
 from wireglot_core.dialects.openai_chat.parts import parse_part

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import Fields
 from wireglot_core.dialects.openai_chat.extras import NAME, keep
 from wireglot_core.dialects.openai_chat.messages import Conversation

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.envelope import PLACEHOLDERS, Holder, Sealed
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.openai_chat.extras import NAME

@@ -8,8 +8,8 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.common_losses import NO_RESULTS_IN_ANSWERS
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.envelope import Sealed
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.openai_chat.citations import render_citation

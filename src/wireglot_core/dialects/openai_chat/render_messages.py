@@ -7,8 +7,8 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.common_losses import RESULTS_FIRST
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.openai_chat.extras import (
     NAME,

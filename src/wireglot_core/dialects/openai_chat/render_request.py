@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot_core.dialects.base import Context, Rendered
 from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.openai_chat.extras import NAME, put_back
 from wireglot_core.dialects.openai_chat.lost_fields import LOST

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from wireglot_core.dialects.arguments import with_repaired_calls
-from wireglot_core.dialects.base import Context, Rendered, reported_model
+from wireglot_core.dialects.context import Context, Rendered, reported_model
 from wireglot_core.dialects.fields import Fields, describe, own_fields, own_form
 from wireglot_core.dialects.openai_chat.citations import parse_citation
 from wireglot_core.dialects.openai_chat.errors import render_error

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.openai_chat.citations import parse_citation
 from wireglot_core.dialects.openai_chat.extras import NAME
 from wireglot_core.dialects.openai_chat.parts import parse_part, thinking_text

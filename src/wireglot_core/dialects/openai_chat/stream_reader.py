@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from wireglot_core.dialects.answer_reader import LAST_BLANK_LINE, AnswerReader, json_or_text
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.faults import TRUNCATED, broken
 from wireglot_core.dialects.openai_chat.errors import parse_error
 from wireglot_core.dialects.openai_chat.extras import NAME

@@ -12,8 +12,8 @@ from typing import Any
 
 from wireglot_core.dialects.answer_writer import AnswerWriter
 from wireglot_core.dialects.argument_stream import MendedCalls
-from wireglot_core.dialects.base import Context, reported_model
 from wireglot_core.dialects.common_losses import NO_RESULTS
+from wireglot_core.dialects.context import Context, reported_model
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.openai_chat.errors import render_error
 from wireglot_core.dialects.openai_chat.extras import DONE, NAME

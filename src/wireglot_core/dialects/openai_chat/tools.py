@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.client_tools import declare_native
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.hosted_options import hosted_tool, lose_options, not_run, place_of
 from wireglot_core.dialects.openai_chat.extras import (

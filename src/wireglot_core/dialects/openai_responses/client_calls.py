@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.context import Context, is_minted
 from wireglot_core.dialects.fields import Fields, own_form
 from wireglot_core.dialects.openai_responses.output import ItemIds
 from wireglot_core.dialects.openai_responses.parts import parse_part

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot_core.dialects.base import Context, Rendered
+from wireglot_core.dialects.context import Context, Rendered
 from wireglot_core.dialects.faults import bare_message, error_beside, stated_message
 from wireglot_core.dialects.openai_responses.spelling import NAME
 from wireglot_core.dialects.openai_shared import envelope_object, stated_error, type_and_code

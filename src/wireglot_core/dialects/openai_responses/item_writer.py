@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.common_losses import CUT_CALL
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.openai_responses.client_calls import (
     begun,

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.context import Context, is_minted
 from wireglot_core.dialects.envelope import Holder
 from wireglot_core.dialects.fields import Fields
 from wireglot_core.dialects.openai_responses.output import ITEM, joined

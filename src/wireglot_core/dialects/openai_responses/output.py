@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.envelope import Holder
 from wireglot_core.dialects.fields import own_fields, own_form
 from wireglot_core.dialects.openai_responses.spelling import NAME

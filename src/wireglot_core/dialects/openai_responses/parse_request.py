@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import Fields
 from wireglot_core.dialects.openai_responses.client_calls import (
     CLIENT_CALLS,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from wireglot_core.dialects.base import is_minted
+from wireglot_core.dialects.context import is_minted
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.openai_responses.client_calls import own_item, own_result
 from wireglot_core.dialects.openai_responses.lost_fields import LOST

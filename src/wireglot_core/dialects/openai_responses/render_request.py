@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot_core.dialects.base import Context, Rendered, is_minted
 from wireglot_core.dialects.common_losses import FILLER, NO_MESSAGE
+from wireglot_core.dialects.context import Context, Rendered, is_minted
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.openai_responses.client_calls import brings_tools
 from wireglot_core.dialects.openai_responses.items import ITEM_TYPES

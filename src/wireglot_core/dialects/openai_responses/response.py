@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from wireglot_core.dialects.arguments import with_repaired_calls
-from wireglot_core.dialects.base import Context, Rendered, reported_model
+from wireglot_core.dialects.context import Context, Rendered, reported_model
 from wireglot_core.dialects.fields import Fields, own_fields, own_form
 from wireglot_core.dialects.openai_responses.client_calls import (
     CLIENT_CALLS,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from wireglot_core.dialects.answer_reader import LAST_BLANK_LINE, AnswerReader, json_or_text, named_event
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.faults import broken
 from wireglot_core.dialects.openai_responses.errors import event_error, parse_error
 from wireglot_core.dialects.openai_responses.item_reader import ItemReader

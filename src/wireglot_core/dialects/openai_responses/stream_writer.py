@@ -7,7 +7,7 @@ from typing import Any
 
 from wireglot_core.dialects.answer_writer import AnswerWriter
 from wireglot_core.dialects.argument_stream import MendedCalls
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import own_form
 from wireglot_core.dialects.openai_responses.client_tools import client_run
 from wireglot_core.dialects.openai_responses.echo import reported

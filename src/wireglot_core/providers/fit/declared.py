@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from wireglot_core.dialects.base import HostedForm
+from wireglot_core.dialects.capabilities import HostedForm
 from wireglot_core.ir.content import Extra, Foreign, Message, Part, ToolCall, ToolResult
 from wireglot_core.ir.request import (
     MIDWAY,

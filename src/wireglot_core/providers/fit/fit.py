@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import surface
 from wireglot_core.ir.loss import Feature
 from wireglot_core.ir.request import Request

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import surface
 from wireglot_core.dialects.surface import Surface
 from wireglot_core.ir.content import Message, Part

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from wireglot_core.dialects.anthropic import DIALECT
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Response
 from wireglot_core.ir.stream import Event, Failure, Finish, check, fold

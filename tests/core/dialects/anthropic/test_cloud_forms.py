@@ -13,7 +13,7 @@ from wireglot_core.dialects.anthropic import bedrock, vertex
 from wireglot_core.dialects.anthropic.bedrock import InvocationFramer
 from wireglot_core.dialects.anthropic.cloud_form import plain_model
 from wireglot_core.dialects.anthropic.invoked_stream import InvokedStream
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.errors import MODEL_DENIED, ApiError
 from wireglot_core.testing.laws import every_cut
 

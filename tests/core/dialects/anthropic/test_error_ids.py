@@ -2,7 +2,7 @@
 
 from tests.tiers import rows
 from wireglot_core import translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.errors import ApiError
 

@@ -3,7 +3,7 @@
 import pytest
 
 from wireglot_core.dialects.anthropic.surface import failed_search
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.content import Foreign, Message, Text
 from wireglot_core.ir.request import HostedTool, Request, Tool
 

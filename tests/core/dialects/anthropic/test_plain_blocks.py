@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wireglot_core.dialects.anthropic import tools
 from wireglot_core.dialects.anthropic.parse_request import parse_request
 from wireglot_core.dialects.anthropic.parts import BlockParser
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.content import CacheMark, Message, Text, ToolCall, ToolResult
 from wireglot_core.ir.errors import ClientFault
 from wireglot_core.ir.request import Tool

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.core.dialects.anthropic.support import CONTEXT, ask, blocks, features, parse, read, write
 from tests.tiers import rows
 from wireglot_core.dialects.anthropic import DIALECT
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.envelope import UNREADABLE, seal, unseal
 from wireglot_core.ir.content import Message, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot_core.ir.outcome import Response, Stop

@@ -9,7 +9,7 @@ from tests.core.dialects.anthropic.support import CONTEXT, features
 from tests.tiers import rows
 from wireglot_core.dialects.anthropic import DIALECT
 from wireglot_core.dialects.anthropic.outcome import parse_usage, render_usage
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.content import Citation, Extra, Foreign, Media, Text, ToolCall
 from wireglot_core.ir.errors import UpstreamFault
 from wireglot_core.ir.outcome import Candidate, Response, Stop, StopReason, Usage

@@ -10,7 +10,7 @@ import pytest
 
 from tests.tiers import rows
 from wireglot_core.dialects.anthropic.safeguards import parse_results, parse_safeguards, render_results
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.fields import Fields
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Text, ToolCall

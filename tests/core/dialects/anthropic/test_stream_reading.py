@@ -18,7 +18,7 @@ from tests.core.dialects.anthropic.support import (
 )
 from tests.tiers import rows
 from wireglot_core.dialects.anthropic import DIALECT
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Extra, Foreign, Reasoning, Text, ToolCall
 from wireglot_core.ir.stream import (

@@ -1,6 +1,6 @@
 """Requests of this dialect in tests: read, written, and back again."""
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.gemini import DIALECT
 from wireglot_core.ir.content import (
     Message,

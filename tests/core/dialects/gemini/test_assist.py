@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import ListedModel
 from wireglot_core.dialects.gemini import assist
+from wireglot_core.dialects.listed_model import ListedModel
 
 MODELS = tuple(ListedModel(name, "p") for name in ("gemini-3-pro-preview", "kimi-k3", "p/gemini-3"))
 

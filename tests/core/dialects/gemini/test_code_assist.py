@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from wireglot_core import translate_request
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.gemini import DIALECT as GEMINI
 from wireglot_core.dialects.gemini.code_assist import DIALECT
 from wireglot_core.dialects.registry import dialect as registered

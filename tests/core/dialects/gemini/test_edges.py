@@ -7,7 +7,7 @@ import pytest
 
 from tests.core.dialects.gemini.requests import CONTEXT, asked, comes_back, features, parse, render
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.gemini import DIALECT
 from wireglot_core.dialects.gemini.assist import ASSIST
 from wireglot_core.dialects.gemini.names import count, enum_name

@@ -1,7 +1,7 @@
 """Errors, both ways."""
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.gemini import DIALECT
 from wireglot_core.ir.errors import ApiError
 

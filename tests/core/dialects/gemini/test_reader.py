@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.gemini import DIALECT
 from wireglot_core.ir.content import Citation, Foreign, Reasoning, Text, TokenLogprob, ToolCall
 from wireglot_core.ir.stream import (

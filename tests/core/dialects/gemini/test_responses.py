@@ -4,7 +4,7 @@ import pytest
 
 import wireglot_core
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.context import Context, is_minted
 from wireglot_core.dialects.gemini import DIALECT
 from wireglot_core.dialects.gemini.errors import parse_error
 from wireglot_core.dialects.registry import dialect

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.envelope import PLACEHOLDERS, UNREADABLE, seal, unseal
 from wireglot_core.dialects.gemini import DIALECT
 from wireglot_core.ir.content import Message, Origin, Reasoning, Signature, Text, ToolCall

@@ -6,7 +6,7 @@ import pytest
 
 from tests.tiers import rows
 from wireglot_core import translate_request
-from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.context import Context, is_minted
 from wireglot_core.dialects.gemini.simple import DIALECT
 from wireglot_core.ir.content import (
     Extra,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.core.dialects.gemini.requests import CONTEXT, features, parse, render
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.gemini import DIALECT
 from wireglot_core.dialects.gemini.assist import ASSIST
 from wireglot_core.dialects.gemini.citations import Span, grounding_metadata

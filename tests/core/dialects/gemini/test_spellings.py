@@ -8,7 +8,7 @@ import pytest
 from tests.core.laws.cases import FIXTURES
 from tests.tiers import rows
 from wireglot_core import StreamTranslator, translate_request, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.json_path import nearest
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.testing.check_dialect import fixtures

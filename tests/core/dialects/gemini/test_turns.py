@@ -3,7 +3,7 @@
 import pytest
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.context import Context, is_minted
 from wireglot_core.dialects.gemini import DIALECT
 from wireglot_core.ir.content import Media, Message, Text, ToolCall, ToolResult
 from wireglot_core.ir.request import Request

@@ -8,7 +8,7 @@ from google import genai
 
 from tests.tiers import rows
 from wireglot_core import StreamTranslator
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.gemini import DIALECT
 from wireglot_core.ir.content import Media, Origin, Reasoning, Signature, Text, ToolCall
 from wireglot_core.ir.errors import ApiError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.gemini_interactions import DIALECT
 from wireglot_core.dialects.gemini_interactions.errors import owns_error
 from wireglot_core.ir.content import (

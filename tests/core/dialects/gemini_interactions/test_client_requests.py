@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import BadField, Context
+from wireglot_core.dialects.body import BadField
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.envelope import Holder
 from wireglot_core.dialects.gemini_interactions import DIALECT
 from wireglot_core.dialects.gemini_interactions.stored import STORED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.gemini_interactions import DIALECT
 from wireglot_core.ir.content import (
     Citation,

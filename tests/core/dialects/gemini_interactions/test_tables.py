@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.gemini_interactions import DIALECT
 from wireglot_core.dialects.gemini_interactions.outcome import parse_stop
 from wireglot_core.dialects.gemini_interactions.render_steps import resumed, without_token

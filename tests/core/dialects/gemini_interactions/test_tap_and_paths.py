@@ -8,8 +8,7 @@ import pytest
 
 from tests.core.sent_body import SentBody
 from tests.tiers import rows
-from wireglot_core.dialects.base import BadField
-from wireglot_core.dialects.body import RequestGlance
+from wireglot_core.dialects.body import BadField, RequestGlance
 from wireglot_core.dialects.gemini_interactions import DIALECT
 from wireglot_core.dialects.gemini_interactions.errors import error_object, parse_error
 from wireglot_core.dialects.gemini_interactions.outcome import parse_usage

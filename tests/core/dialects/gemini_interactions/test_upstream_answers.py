@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.gemini_interactions.stream_reader import InteractionsChunks, InteractionsReader
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Citation, Foreign, Media, Origin, Reasoning, Signature, Text, ToolCall

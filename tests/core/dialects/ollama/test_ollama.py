@@ -9,7 +9,7 @@ import pytest
 from tests.core.sent_body import SentBody
 from tests.tiers import rows
 from wireglot_core import StreamTranslator, translate_request, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.iso_time import iso_time, unix_seconds
 from wireglot_core.dialects.ollama.framing import CONTENT_TYPE, LineFramer, LineUnframer
 from wireglot_core.dialects.ollama.media import media_type

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.openai_chat import DIALECT
 from wireglot_core.ir.content import Message
 from wireglot_core.ir.errors import ApiError

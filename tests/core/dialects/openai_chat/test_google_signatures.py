@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wireglot_core import translate_request, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect
 from wireglot_core.ir.stream import fold
 from wireglot_core.wire.json import encode

@@ -1,6 +1,6 @@
 """What a result shows that Chat's results cannot hold."""
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Media, Message, Text, ToolCall, ToolResult
 from wireglot_core.ir.request import Request

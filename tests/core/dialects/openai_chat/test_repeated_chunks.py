@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.openai_chat.stream_reader import ChatChunks, ChatReader
 from wireglot_core.ir.stream import Delta, Event, Failure
 

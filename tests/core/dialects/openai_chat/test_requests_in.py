@@ -7,7 +7,7 @@ import pytest
 from tests.core.dialects.openai_chat.support import CONTEXT, asked, parsed, sent
 from tests.tiers import rows
 from wireglot_core import translate_request
-from wireglot_core.dialects.base import is_minted
+from wireglot_core.dialects.context import is_minted
 from wireglot_core.dialects.envelope import seal
 from wireglot_core.dialects.openai_chat import DIALECT
 from wireglot_core.dialects.registry import DialectName

@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.dialects.openai_chat.support import CONTEXT, foreign, losses_of, sent
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.ir.content import (
     CacheMark,
     Extra,

@@ -8,7 +8,7 @@ import pytest
 from tests.core.dialects.openai_chat.support import CONTEXT, DONE, answer, chunk, folded, frame, understood
 from tests.tiers import rows
 from wireglot_core import translate_response
-from wireglot_core.dialects.base import Context, is_minted
+from wireglot_core.dialects.context import Context, is_minted
 from wireglot_core.dialects.openai_chat import DIALECT
 from wireglot_core.ir.content import (
     Citation,

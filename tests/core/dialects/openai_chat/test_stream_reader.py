@@ -4,7 +4,7 @@ import pytest
 
 from tests.core.dialects.openai_chat.support import CONTEXT, DONE, chunk, failure, folded, frame, read
 from tests.tiers import rows
-from wireglot_core.dialects.base import is_minted
+from wireglot_core.dialects.context import is_minted
 from wireglot_core.dialects.openai_chat import DIALECT
 from wireglot_core.ir.content import Media, Reasoning, Signature, Text, TokenLogprob, ToolCall
 from wireglot_core.ir.stream import (

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.openai_chat.render_request import render_request
 from wireglot_core.dialects.openai_chat.response import parse_response
 from wireglot_core.ir.content import CacheMark, Extra, Message, Text, ToolCall, ToolResult

@@ -4,7 +4,7 @@ import pytest
 
 from proofs.fidelity.matrix import said_back
 from wireglot_core import StreamTranslator, translate_request, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import DialectName, dialect
 from wireglot_core.ir.content import Message, Text
 from wireglot_core.ir.request import Request

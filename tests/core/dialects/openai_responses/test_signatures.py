@@ -5,7 +5,7 @@ import pytest
 from proofs.fidelity.matrix import said_back
 from tests.core.dialects.openai_responses.wire import CONTEXT, parse, render, write
 from wireglot_core import translate_request, translate_response
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.envelope import UNREADABLE, is_sealed
 from wireglot_core.dialects.openai_responses import DIALECT
 from wireglot_core.dialects.registry import dialect

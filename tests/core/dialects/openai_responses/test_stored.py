@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from tests.core.dialects.test_surfaces import Read
 from tests.tiers import rows
 from wireglot_core.cache.memory import Memory
-from wireglot_core.dialects.base import Context
 from wireglot_core.dialects.body import BadField
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.openai_responses import DIALECT
 from wireglot_core.dialects.openai_responses.compaction import COMPACTION
 from wireglot_core.dialects.openai_responses.stored import ITEMS, STORED

@@ -4,7 +4,7 @@ import pytest
 
 from tests.core.dialects.openai_responses.wire import comes_back, losses, parse, render
 from tests.tiers import rows
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import dialect
 from wireglot_core.ir.content import Foreign, Message, Text
 from wireglot_core.ir.request import Grammar, HostedTool, Request, Tool, ToolChoice

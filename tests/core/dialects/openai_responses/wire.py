@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.openai_responses import DIALECT
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Response

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from wireglot.gateway.errors import with_request_errors
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.state.stored_forms import KeptItem
-from wireglot_core.dialects.base import Context, ItemForm, Stored, is_minted
+from wireglot_core.dialects.capabilities import ItemForm, Stored
+from wireglot_core.dialects.context import Context, is_minted
 from wireglot_core.dialects.registry import ITEMS, surface
 from wireglot_core.ir.content import Message, Reasoning, ToolCall, ToolResult
 from wireglot_core.ir.request import AnyTool, Request, Tool

@@ -16,7 +16,7 @@ from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, new_part
 from wireglot.stores.base import Ledger
 from wireglot.stores.records import Session, UsageQuery
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 from wireglot_core.dialects.registry import surface
 
 # Items that one request adds to a conversation, as at OpenAI.

@@ -33,7 +33,7 @@ from wireglot.gateway.state.stored_forms import (
 )
 from wireglot.stores.base import Documents, StoreDown
 from wireglot.stores.records import Document
-from wireglot_core.dialects.base import Context
+from wireglot_core.dialects.context import Context
 
 _CONVERSATION: Final = msgspec.json.Decoder(KeptConversation)
 _METADATA: Final = msgspec.json.Decoder(dict[str, str])

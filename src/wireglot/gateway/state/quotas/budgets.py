@@ -29,7 +29,7 @@ from wireglot.gateway.state.quotas.reservation import (
 )
 from wireglot.stores.base import Counters, Ledger, StoreDown
 from wireglot.stores.records import Budget, Spender, UsageQuery
-from wireglot_core.dialects.base import BudgetStanding, ClientSide, Spending
+from wireglot_core.dialects.surface import BudgetStanding, ClientSide, Spending
 
 _RESERVED_SECONDS: Final = 5.0
 """`retry_after` when only the reservations of running requests exceed the limit."""

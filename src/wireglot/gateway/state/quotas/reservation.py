@@ -23,7 +23,7 @@ from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.gateway.targets.routing import Target
 from wireglot.stores.base import Counters
 from wireglot.stores.records import MICRO, Budget, KeyQuotas, Rate
-from wireglot_core.dialects.base import BudgetStanding, ClientSide
+from wireglot_core.dialects.surface import BudgetStanding, ClientSide
 from wireglot_core.ir.failures import AttemptFailed
 from wireglot_core.ir.outcome import Usage
 from wireglot_core.providers.prices import cost

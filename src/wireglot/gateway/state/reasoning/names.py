@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from wireglot_core.dialects.base import is_minted
+from wireglot_core.dialects.context import is_minted
 from wireglot_core.ir.content import Foreign, Media, Message, Part, Text, ToolCall, ToolResult
 from wireglot_core.wire.cache import Cache, fold
 from wireglot_core.wire.json import BadJson, decode, encode

@@ -10,7 +10,7 @@ import msgspec
 
 from wireglot.gateway.state.reasoning.names import Turn, call_key, may_be_same, without_ids
 from wireglot.gateway.targets.routing import Target
-from wireglot_core.dialects.base import UNREADABLE
+from wireglot_core.dialects.envelope import UNREADABLE
 from wireglot_core.ir.content import Foreign, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
 
 _MAX_TURN_BYTES: Final = 1 << 20

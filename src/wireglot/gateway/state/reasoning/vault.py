@@ -34,7 +34,7 @@ from wireglot.gateway.state.reasoning.parts import (
 from wireglot.gateway.state.store_health import StoreHealth
 from wireglot.gateway.targets.routing import Target
 from wireglot.stores.base import StoreDown, Vault
-from wireglot_core.dialects.base import answer_located
+from wireglot_core.dialects.places import answer_located
 from wireglot_core.ir.content import Foreign, Message, Part, Reasoning, ToolResult
 from wireglot_core.ir.loss import Loss
 from wireglot_core.ir.outcome import Response

@@ -39,7 +39,7 @@ from wireglot.gateway.state.tasks import Guarded, Pace, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
-from wireglot_core.dialects.base import Stored
+from wireglot_core.dialects.capabilities import Stored
 from wireglot_core.dialects.registry import ITEMS, surface
 from wireglot_core.wire.json import encode
 

@@ -35,7 +35,8 @@ from wireglot.gateway.state.responses.store import WHY, ResponseStore
 from wireglot.gateway.state.store_health import NOT_HELD, NOT_STORED, StoreHealth
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, KeptResponse
 from wireglot.stores import StoreDown
-from wireglot_core.dialects.base import BadField, StateOptions, Stored
+from wireglot_core.dialects.body import BadField
+from wireglot_core.dialects.capabilities import StateOptions, Stored
 from wireglot_core.ir.content import Message
 from wireglot_core.ir.outcome import Response
 from wireglot_core.ir.request import AnyTool, Request

@@ -25,8 +25,8 @@ from wireglot.gateway.request.job import read
 from wireglot.gateway.state.conversations.items import stored_of
 from wireglot.gateway.targets.routing import Unroutable, route
 from wireglot.stores.seal import Sealer, Unreadable
-from wireglot_core.dialects.base import Compaction as CompactionForm
-from wireglot_core.dialects.base import Stored
+from wireglot_core.dialects.capabilities import Compaction as CompactionForm
+from wireglot_core.dialects.capabilities import Stored
 from wireglot_core.ir.content import Foreign, Media, Message, Part, Role, Text, ToolCall, ToolResult
 from wireglot_core.ir.request import Request
 from wireglot_core.ir.stream import unfold

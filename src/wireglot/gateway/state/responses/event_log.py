@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.http.application import Headers
-from wireglot_core.dialects.base import Stored, StoredEvents
+from wireglot_core.dialects.capabilities import Stored, StoredEvents
 from wireglot_core.wire.json import decode, encode
 
 FULL_BYTES: Final = 64 * 1024

@@ -14,7 +14,7 @@ from wireglot.http.application import Headers, Reply
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
-from wireglot_core.dialects.base import StoredEvents
+from wireglot_core.dialects.capabilities import StoredEvents
 
 _PATIENCE_SECONDS: Final = 30.0
 """How long a follower is kept connected while the store is down."""

@@ -24,7 +24,7 @@ _NOT_SHOWN: Final = Loss(
 )
 
 
-class Unasked(Struct, eq=False):
+class ReasoningFilter(Struct, eq=False):
     """Filters one answer, whole or as the events of a stream. `signs`: texts and calls of the client's
     dialect have a field for their state, and keep it."""
 
