@@ -148,7 +148,7 @@ class Parts:
         fleet = SimpleNamespace(unbooked=self.unbooked)
         traces: Any = SimpleNamespace(fleet=fleet, listed=self.listed, redacted=lambda row: row)
         usage: Any = SimpleNamespace(flush=flush)
-        quotas: Any = SimpleNamespace(budgets_now=self.budgets_now)
+        quotas: Any = SimpleNamespace(budgets=SimpleNamespace(of_keys=self.budgets_now))
         keys: Any = SimpleNamespace(clients=lambda: self.keys)
         return DashboardPage(usage, self.ledger, Health(), scrape, traces=traces, quotas=quotas, keys=keys)
 

@@ -316,7 +316,14 @@ def _wanted(exchange: Exchange, target: Target, context: Context, stream: bool) 
         and not exchange.sealed
         and not exchange.attempt.stripped
     )
-    return _Wanted(request, asked, refused, checks, downloaded, may_pass)
+    return _Wanted(
+        request=request,
+        asked=asked,
+        refused=refused,
+        checks=checks,
+        downloaded=downloaded,
+        may_pass=may_pass,
+    )
 
 
 def _emulation(emulation: Emulation | None) -> Emulation | None:
