@@ -55,19 +55,13 @@ demo: $(VENV)/.package ## Translate a bundled example between all dialects and s
 	$(BIN)/wireglot demo
 
 # Each worker begins with a part of its own, so that what a folder shares is set up once, and takes over what is left.
-# The tests of the core begin first and compute while the others wait for servers and timers; they are shown at the end. What
-# ends a run otherwise than by failed tests leaves no list of them that could be tried again (.ci/run).
 test: $(VENV)/.dev ## Run the tests: of large tables some of each kind, with WIREGLOT_WHOLE=1 all
-	@$(CORE_TESTS) --workers 2 >.core-tests.log 2>&1 & core=$$!; \
-		$(BIN)/python -m pytest -q --workers $(JOBS) --ignore tests/core; rest=$$?; \
-		wait $$core; core=$$?; cat .core-tests.log; rm -f .core-tests.log; \
-		[ $$core -le 1 ] && [ $$rest -le 1 ] || rm -rf .pytest_cache .pytest_cache_core; \
-		[ $$core$$rest = 00 ]
+	$(BIN)/python -m pytest -q --workers $(JOBS)
 
-# `wireglot` cannot be imported there: the core is used without it.
-CORE_TESTS = WIREGLOT_CORE_ALONE=1 $(BIN)/python -m pytest -q -o cache_dir=.pytest_cache_core tests/core
+# `wireglot` cannot be imported there: the core is used without it. `make test` has the same tests, since they compute while
+# others wait.
 test-core: $(VENV)/.dev ## Run the tests of wireglot_core, without the gateway
-	$(CORE_TESTS) --workers $(JOBS)
+	WIREGLOT_CORE_ALONE=1 $(BIN)/python -m pytest -q --workers $(JOBS) tests/core
 
 # Programs that tests start are counted with them, but for those that they kill. A few tests look at what is loaded, and
 # see what counts: the figure is reported all the same. From 3.12 on Python counts by itself, in a third of the time.
@@ -324,5 +318,5 @@ watch: $(VENV)/.dev ## Run the newest release of every client and report what it
 	CLIENTS_DIR=$(CURDIR)/clients/.newest $(BIN)/python -m clients.watch $(ARGS)
 
 clean: ## Remove the environment, caches and build output
-	rm -rf .coverage .coverage-page $(VENV) .venv-newest .venv-pins .venv-sbom .venv-prices .judges build dist site .pytest_cache .pytest_cache_core .mypy_cache .ruff_cache .import_linter_cache .hypothesis page/node_modules
+	rm -rf .coverage .coverage-page $(VENV) .venv-newest .venv-pins .venv-sbom .venv-prices .judges build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis page/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
